@@ -9,6 +9,7 @@ from apps.alarm_reports import STATE_LOST, TLS_FAULTY
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import counted_figures, discovery_figures, entry_figures
 from apps.journal_keeper import JournalKeeper
+from apps.log_keeper import LogKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.framework import switch_tls, watch_connections
 from apps.openflow.notice_app import NoticeApp
@@ -18,16 +19,17 @@ from apps.state_dir import JournalFile, own_state_dir
 from apps.switch_names import SwitchNamesFile
 from controller.discovery.core import SEGMENT_LOOPED, SEGMENT_RELEASED, DiscoveryCore
 from controller.discovery.detection import DETECTION_IN_TIME, DETECTION_LATE
-from controller.discovery.journal import HostsRead
+from controller.discovery.journal import HostsFollowed, HostsRead
 from controller.discovery.legs import AGGREGATION_DEGRADED, AGGREGATION_WHOLE
 from controller.discovery.settings import SecretGiven
 from controller.effects import Notice, WriteJournal
+from controller.events import JournalLost
 from controller.snapshot.events import Severity
 from topology.events import TOPOLOGY_EVENTS
 
 if TYPE_CHECKING:
     from apps.cluster.host_log import HostLog
-    from apps.cluster.lead import Lead
+    from apps.cluster.lead import Followed, Lead
 
 _REQUIRED_APP = [APPS["cluster"].module_name] if wants_cluster() else []
 
@@ -67,14 +69,29 @@ class DiscoveryApp(NoticeApp):
             self.feed(HostsRead(self._hosts_read()))
 
     def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
-        """Know the hosts that the leader before knew, and its LLDP frames."""
-        from apps.cluster.host_log import HostLog, records_of
+        """Take over the hosts that were followed, and know LLDP frames of the leader before."""
+        from apps.cluster.host_log import HostLog
 
         assert isinstance(self._keeper, HostLog)
         self._keeper.use(lead.hosts.log, lead.hosts.revision)
         self.feed(SecretGiven(lead.secret))
-        self.feed(HostsRead(records_of(lead.hosts.entries)))
+        self.feed(HostsRead(()))
         then()
+
+    def follow_logs(self, followed: Followed) -> None:
+        """Know the hosts of the controller that leads."""
+        from apps.cluster.host_log import records_of
+
+        if followed.hosts:
+            self.feed(HostsFollowed(records_of(followed.hosts)))
+
+    def write_log_anew(self) -> None:
+        """Write all hosts once more."""
+        self.feed(JournalLost())
+
+    def log_lag_s(self, now: float) -> float:
+        """Return for how long something has waited for the log in the store."""
+        return self._keeper.lag_s(now) if isinstance(self._keeper, LogKeeper) else 0.0
 
     def renew_lead(self, lead: Lead) -> None:
         """Write the hosts anew, for the store has lost them."""

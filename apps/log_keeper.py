@@ -90,6 +90,8 @@ class LogKeeper:
         self._trouble: str | None = None
         self._told: str | None = None
         self._retry_s = self._begin_anew_s = 0.0
+        self._since_s: float | None = None
+        self._under_way_since_s: float | None = None
 
     def start(self) -> None:
         """Begin to commit."""
@@ -124,9 +126,16 @@ class LogKeeper:
         under_way = () if self._under_way is None else self._under_way[0].rows
         return {*self._waiting.keys(), *under_way}
 
+    def lag_s(self, now: float) -> float:
+        """Return for how long the entry has waited that waits longest to be committed; 0 where none does."""
+        since = [since_s for since_s in (self._under_way_since_s, self._since_s) if since_s is not None]
+        return now - min(since) if since else 0.0
+
     def write(self, write: WriteLog) -> None:
         """Take in entries; they are committed in this turn of the loop, or after the commit that is under way."""
         self._waiting.take(write)
+        if self._since_s is None:
+            self._since_s = time.monotonic()
         if self._trouble is None:
             self._hand_over_soon()
 
@@ -178,6 +187,7 @@ class LogKeeper:
             return
         batch = self._waiting.batch()
         self._under_way = (batch, thens)
+        self._under_way_since_s, self._since_s = self._since_s, None
         if thens:
             self._awaited.set()
         self._orders.append(batch)
@@ -192,6 +202,8 @@ class LogKeeper:
         else:
             self._waiting.failed(batch)
             self._retry_s = time.monotonic() + RETRY_S
+            self._since_s = self._under_way_since_s
+        self._under_way_since_s = None
         if has_lost:
             self._waiting.lose()
         if fault is not None:

@@ -31,12 +31,12 @@ from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused, refusal
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
-from controller.events import DeadlineReached
+from controller.events import DeadlineReached, JournalLost
 from controller.log import LogPart, WriteLog
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.multicast.events import JournalRead, LogRead
+from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
 from controller.multicast.view import VIEWS, counted
@@ -46,7 +46,7 @@ from controller.snapshot.names import Names
 from topology.events import LinkDown, TopologyEvent
 
 if TYPE_CHECKING:
-    from apps.cluster.lead import Lead
+    from apps.cluster.lead import Followed, Lead
 
 _REQUIRED_APP = APPS["multicast"].required_modules()
 
@@ -77,6 +77,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         sections.events.offset_s = time.time() - time.monotonic()
         self._started_s = time.time()
         self._has_let_in = Event()
+        self._behind_since_s = 0.0
         self._policy: DocumentLog[str] = DocumentLog(lambda: ("policy",), lambda _key: self._policy_document())
         self._policy_shown = -1
         self._outcomes: list[ActionTaken | ActionRefused] = []
@@ -122,13 +123,35 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
             self._let_in()
 
     def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
-        """Put back what the log in the store says, from where on it is kept there."""
+        """Lead on with what was followed, from where on the log is kept in the store."""
         self._has_let_in.clear()
         self._when_restored = then
         self.log.use(lead.journal.log, lead.journal.revision)
-        self.feed(LogRead(lead.journal.entries, is_current=True))
+        self.feed(LeadTaken())
         if not self.core.restart.is_under_way:
             self._let_in()
+
+    def follow_logs(self, followed: Followed) -> None:
+        """Have the core as the one of the controller that leads."""
+        if followed.journal:
+            if not self._is_behind:
+                self._behind_since_s = time.monotonic()
+            self.feed(LogFollowed(followed.journal))
+
+    def write_log_anew(self) -> None:
+        """Write the whole log once more."""
+        self.feed(JournalLost())
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the core has not taken in yet all that it was told of another's log."""
+        return self.core.restart.follows and self.core.next_deadline() is not None
+
+    def log_lag_s(self, now: float) -> float:
+        """Return for how long something has waited for the log in the store, or for this core."""
+        if self.core.restart.follows:
+            return now - self._behind_since_s if self._is_behind else 0.0
+        return self.log.lag_s(now)
 
     def renew_lead(self, lead: Lead) -> None:
         """Write all anew, for the store has lost it."""

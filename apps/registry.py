@@ -118,13 +118,13 @@ def _unicast() -> CoreSpec:
 def _discovery() -> CoreSpec:
     from controller.discovery import settings
     from controller.discovery.core import DiscoveryCore
-    from controller.discovery.journal import HostsRead
+    from controller.discovery.journal import HostsFollowed, HostsRead
 
     return CoreSpec(
         lambda policy, _at_s: {"settings": settings.of_policy(policy), "secret": os.urandom(SECRET_BYTES)},
         lambda start, _now, datapath: DiscoveryCore(start["settings"], start["secret"], datapath),
         lambda policy: settings.DiscoveryChanged(settings.of_policy(policy)),
-        (settings, HostsRead),
+        (settings, HostsRead, HostsFollowed),
     )
 
 

@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from apps.cluster.lead import Lead
+from apps.cluster.lead import Followed, Lead
 from apps.cluster.link import LinkLost, SidecarLink
-from apps.cluster.messages import Beat, Seen
+from apps.cluster.log_feed import LogFeed
+from apps.cluster.messages import Beat, Seen, Unfit
 from apps.cluster.settings import peer_address, sidecar_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
 from apps.cluster.sidecar_settings import SidecarSettings, access
 from apps.cluster.system import system_socket, system_threading
-from apps.cluster.take_over import read_lead, write_anew
+from apps.cluster.take_over import LeadLogs, begin_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected
@@ -46,10 +47,11 @@ from controller.cluster.place import (
     TakenOver,
     TakeOver,
 )
+from controller.cluster.versions import RECORDS, VersionWritten
 from controller.effects import Notice, RoleDenied
 from controller.events import PacketReceived, RoleWanted
 from controller.rules.async_messages import encode_async
-from controller.snapshot.events import EventRing, Severity
+from controller.snapshot.events import EventRing, Severity, State
 
 END_S = 4.0
 """How long apps may take to end before a controller that led begins anew."""
@@ -58,6 +60,9 @@ HAND_OVER_S = 1.0
 """How long a leader that ends waits for another one to be named."""
 
 READ_AGAIN_S = 0.2
+
+LOOP_FULL_S = 0.1
+"""How soon a loop that takes no more work is told again what was followed."""
 
 POLICY_S = 5.0
 """How often it is looked whether the policy file says what the controllers share."""
@@ -87,6 +92,9 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self.settings = self._checked_settings()
         self._listening = self._listen()
         self.link = SidecarLink(self.settings, self._listening, self._hear, self._beat, self.logger)
+        fabric = self.settings.member.fabric
+        self._feed = LogFeed(self.link, fabric, self._hand_followed, self._refuse_records)
+        self._written = VersionWritten()
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
         self._floor = self.settings.member.highest_epoch
@@ -143,12 +151,14 @@ class ClusterApp(DeclaredApp, TableKeeper):
         """Run, with the process beside."""
         thread = super().start()
         self.link.start()
+        self._feed.start()
         self.threads.append(hub.spawn(self._look_at_policies))
         return thread
 
     def stop(self) -> None:
         """Hand over, and end; the apps that write have ended before."""
         self._is_ending = True
+        self._feed.close()
         if self.core.course is Course.LEADING:
             self.link.say(HandOverWanted())
             run_aside(self._wait_resigned)
@@ -162,7 +172,10 @@ class ClusterApp(DeclaredApp, TableKeeper):
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told of the cluster."""
-        return [*super().figures(), *cluster_figures(self.core, self.seen, self.take_overs, self.denied_count)]
+        now = time.monotonic()
+        lag_s = max((app.log_lag_s(now) for app in self._apps()), default=0.0)
+        figures = cluster_figures(self.core, self.seen, self.take_overs, self.denied_count, lag_s)
+        return [*super().figures(), *figures]
 
     def refusal(self) -> QuestionRefused | None:
         """Return why nothing can be set here now, None where it can."""
@@ -175,6 +188,11 @@ class ClusterApp(DeclaredApp, TableKeeper):
                 "The cluster's store does not answer: nothing was done.", reason=ENGINE_UNREACHABLE
             )
         return None
+
+    def ticked(self) -> None:
+        """Look after files, and by which records the logs are written."""
+        super().ticked()
+        self._look_at_versions()
 
     def _hand_over(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Have another member lead: the one that is named, else the one that is connected to most switches."""
@@ -226,6 +244,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         if type(message) is Seen:
             self.seen = message
             self._floor = max(self._floor, message.epoch)
+            self._look_at_versions()
         elif type(message) is TellOperators:
             self._tell(message)
         elif type(message) is LinkLost:
@@ -243,6 +262,32 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it."""
         self._tell(TellOperators(notice.kind, notice.text, Severity.WARNING))
+
+    def _hand_followed(self, followed: Followed) -> None:
+        """Have the apps told what the controller that leads has in its logs; on the feed's thread."""
+        while not self.reactor.call(self._turn, self._follow, followed) and not self._is_ending:
+            time.sleep(LOOP_FULL_S)
+
+    def _follow(self, followed: Followed) -> None:
+        for app in self._apps():
+            app.follow_logs(followed)
+
+    def _refuse_records(self, version: int) -> None:
+        """Lead no more, for the logs are of a program that this one knows nothing of; on the feed's thread."""
+        self.link.say(Unfit())
+        text = (
+            f"The cluster's logs have records of version {version}, and this program reads versions {RECORDS - 1} "
+            f"and {RECORDS}: this controller takes no part until it is started anew by a program that reads them."
+        )
+        self.reactor.call(
+            self._turn, self._tell, TellOperators("records-unknown", text, Severity.CRITICAL, State.RAISED)
+        )
+
+    def _look_at_versions(self) -> None:
+        """Write records that all members read; all of them anew, where one came that reads none as late as before."""
+        if self._written.look(self.seen.records, time.monotonic()) and self.core.course is Course.LEADING:
+            for app in self._apps():
+                app.write_log_anew()
 
     def _role_denied(self, denied: RoleDenied) -> None:
         self.denied_count += 1
@@ -321,16 +366,19 @@ class ClusterApp(DeclaredApp, TableKeeper):
     # Taking over
 
     def _take_over(self, order: TakeOver) -> None:
-        """Read the store, on a thread, until that is done or nobody wants it any more."""
-        fabric, refused = self.settings.member.fabric, partial(self.link.say, FenceRefused(order.epoch))
-        self._until_done(order.epoch, partial(read_lead, self.link, fabric, order, refused, self._policy), self._give)
+        """Take the logs over, on a thread, until that is done or nobody wants it any more."""
+        begin = partial(begin_lead, self._logs(order.epoch), self._feed, order, self._policy)
+        self._until_done(order.epoch, begin, self._give)
+
+    def _logs(self, epoch: int) -> LeadLogs:
+        refused = partial(self.link.say, FenceRefused(epoch))
+        return LeadLogs(self.link, self.settings.member.fabric, refused, lambda: self._written.version)
 
     def _renew(self, order: Renew) -> None:
         """Write the store anew, on a thread, until that has begun or nobody wants it any more."""
-        fabric, refused = self.settings.member.fabric, partial(self.link.say, FenceRefused(order.epoch))
 
         def write() -> Lead:
-            lead = write_anew(self.link, fabric, order, self._secret, refused)
+            lead = write_anew(self._logs(order.epoch), order, self._secret)
             self._policy.renewed(self.policy_file.reader.in_force, order.fence)
             return lead
 

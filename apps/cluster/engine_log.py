@@ -17,6 +17,7 @@ from controller.cluster.engine import (
 )
 from controller.cluster.journal import StoreEmptied, Turns, commits, read_record, sweeps
 from controller.cluster.keys import Keys
+from controller.cluster.versions import RECORDS
 from controller.log import LogBatch, LogEntry, Row
 
 TRIES = 3
@@ -45,6 +46,8 @@ class EngineLog:
         Called, on the thread that commits, when the store no longer takes writes of this epoch.
     prefix
         What its keys begin with, where that is not the journal's own.
+    version
+        Returns the version of records that is written at the moment.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class EngineLog:
         fence: KeyCondition,
         refused: Callable[[], None],
         prefix: str | None = None,
+        version: Callable[[], int] = lambda: RECORDS,
     ) -> None:
         self.path = f"the journal of fabric {fabric}"
         self.trouble: str | None = None
@@ -73,6 +77,7 @@ class EngineLog:
         keys = Keys(fabric)
         self._turns = Turns(f"{keys.turns}{self._prefix.removeprefix(keys.root).strip('/')}", fence)
         self._refused = refused
+        self._version = version
 
     def read(self) -> tuple[int, tuple[LogEntry, ...]]:
         """Return the number of the last write, and the entries in the order in which they were written.
@@ -93,7 +98,7 @@ class EngineLog:
         """Put a batch into the store and return whether all of it is there; `trouble` says why it is not."""
         self.trouble = None
         try:
-            done = all(map(self._do, commits(batch, self._prefix, self._fence)))
+            done = all(map(self._do, commits(batch, self._prefix, self._fence, self._version())))
             return done and (batch.sweep_below is None or self._sweep(batch.sweep_below))
         except StoreEmptied:
             self.trouble = f"{self.path} cannot be written (the store has lost what it had)"

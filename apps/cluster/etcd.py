@@ -238,7 +238,8 @@ class EtcdWatch:
         self._after_revision = after_revision
         self._is_over = False
         self._connection: HTTPConnection | None = None
-        create = {"key": _b64(prefix), "range_end": _b64(end_of(prefix)), "start_revision": after_revision + 1}
+        # From that revision itself: a watch from the next one, if that was compacted, is taken and tells no deletes.
+        create = {"key": _b64(prefix), "range_end": _b64(end_of(prefix)), "start_revision": max(after_revision, 1)}
         try:
             # An answer to a request first: it finds a server that answers, and a token where one is needed.
             if type(told := engine.ask(ReadPage(prefix, limit=1))) is Silent:
@@ -304,7 +305,8 @@ class EtcdWatch:
             return Silent(f"A watch ended ({result.get('cancel_reason', 'cancelled')}).")
         if int(result["header"]["revision"]) < self._after_revision:
             return Silent("The store was set up anew.")
-        changes = tuple(_change(event) for event in result.get("events", ()))
+        events = (_change(event) for event in result.get("events", ()))
+        changes = tuple(change for change in events if change.revision > self._after_revision)
         return KeyChanges(changes[-1].revision, changes) if changes else None
 
 

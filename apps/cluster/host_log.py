@@ -26,10 +26,25 @@ def entry_of(record: Mapping[str, Any]) -> LogEntry:
     if "leads_to" in record:
         key, is_there = f"trunk/{record['dpid']}:{record['port_no']}", record["leads_to"] is not None
     else:
-        key, is_there = f"host/{record.get('vlan', 0)}/{record['mac']}", record["dpid"] is not None
+        number = f"/{record['number']}" if "number" in record else ""
+        key, is_there = f"host/{record.get('vlan', 0)}/{record['mac']}{number}", record["dpid"] is not None
     return LogEntry.of_record(LogEntryKind.OBSERVATION, key, record if is_there else None)
 
 
 def records_of(entries: Iterable[LogEntry]) -> tuple[dict[str, Any], ...]:
-    """Return entries as records of the journal."""
-    return tuple(dict(entry.value or {}) for entry in entries)
+    """Return entries as records of the journal; one of what is no more says so."""
+    return tuple(_gone(entry.key) if entry.text is None else dict(entry.value or {}) for entry in entries)
+
+
+def _gone(key: str) -> dict[str, Any]:
+    """Return the record that says that what a key is of is no more; an empty one, which says nothing, for no key."""
+    subject, *names = key.split("/")
+    try:
+        if subject == "trunk":
+            dpid, port_no = names[0].split(":")
+            return {"dpid": int(dpid), "port_no": int(port_no), "leads_to": None}
+        vlan, mac, *number = names
+        host: dict[str, Any] = {"mac": mac, "vlan": int(vlan), "dpid": None}
+        return {**host, "number": int(number[0])} if number else host
+    except (ValueError, IndexError):
+        return {}

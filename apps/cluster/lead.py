@@ -9,16 +9,22 @@ from apps.policy_file import PolicyReading
 from controller.log import LogEntry
 
 
+class Followed(NamedTuple):
+    """What the controller that leads has in its logs, or has written since, in its order."""
+
+    journal: tuple[LogEntry, ...]
+    hosts: tuple[LogEntry, ...]
+
+
 class StoredLog(NamedTuple):
-    """A log in the store: `revision` is the number of its last write, `entries` are in the order of theirs."""
+    """A log in the store: `revision` is the number of its last write."""
 
     log: EngineLog
     revision: int
-    entries: tuple[LogEntry, ...]
 
 
 class Lead(NamedTuple):
-    """What the controllers of the fabric share, as of the moment from which on this one writes it.
+    """What the controllers of the fabric share, from the moment on from which this one writes it.
 
     `policy` is what counts in the place of the own file, None where that does.
     """

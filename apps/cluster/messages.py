@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from controller.cluster.engine import Reply, Request, WatchReport
 from controller.cluster.keys import Leader
+from controller.cluster.versions import RECORDS
 
 _LENGTH = struct.Struct("!I")
 
@@ -56,6 +57,10 @@ class StoreTold(NamedTuple):
     report: WatchReport
 
 
+class Unfit(NamedTuple):
+    """The controller cannot lead, whatever becomes of others, until it is started anew."""
+
+
 class Pulse(NamedTuple):
     """The process beside heard a beat."""
 
@@ -63,7 +68,8 @@ class Pulse(NamedTuple):
 class Seen(NamedTuple):
     """What is known of the cluster: who leads, who is a member, whether the store answers; this member's lease.
 
-    `peers` says where members are heard, and `switches` to how many switches each is connected, by name.
+    `peers` says where members are heard, and `switches` to how many switches each is connected, by name. `records` is
+    the latest version of the logs' records that all members read.
     """
 
     leader: Leader | None = None
@@ -73,6 +79,7 @@ class Seen(NamedTuple):
     lease: int = 0
     peers: Mapping[str, str] = MappingProxyType({})
     switches: Mapping[str, int] = MappingProxyType({})
+    records: int = RECORDS
 
 
 class MessageSocket(Protocol):

@@ -57,8 +57,10 @@ def take_over_s(core: PlaceCore) -> float | None:
     return round(core.led_s - core.began_s, 3)
 
 
-def cluster_figures(core: PlaceCore, seen: Seen, take_over_count: int, denied_count: int) -> list[Metric]:
-    """Return what Prometheus is told of the cluster."""
+def cluster_figures(
+    core: PlaceCore, seen: Seen, take_over_count: int, denied_count: int, lag_s: float
+) -> list[Metric]:
+    """Return what Prometheus is told of the cluster; `lag_s` is for how long the logs have been behind."""
     took_s = take_over_s(core)
     return [
         (metrics.CLUSTER_LEADER, [({}, int(core.course is Course.LEADING))]),
@@ -67,5 +69,6 @@ def cluster_figures(core: PlaceCore, seen: Seen, take_over_count: int, denied_co
         (metrics.CLUSTER_ENGINE_UP, [({}, int(not seen.is_store_silent))]),
         (metrics.CLUSTER_TAKE_OVERS, [({}, take_over_count)]),
         (metrics.CLUSTER_TAKE_OVER, [] if took_s is None else [({}, took_s)]),
+        (metrics.CLUSTER_LAG, [({}, lag_s)]),
         (metrics.CLUSTER_REFUSED, [({}, denied_count)]),
     ]

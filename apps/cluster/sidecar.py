@@ -23,6 +23,7 @@ from apps.cluster.messages import (
     Seen,
     StoreAnswered,
     StoreTold,
+    Unfit,
     WatchStore,
     receive,
     send,
@@ -41,6 +42,7 @@ from controller.cluster.events import (
 )
 from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings
+from controller.cluster.versions import RECORDS
 from controller.events import DeadlineReached, RoleWanted
 
 OWN_ASKERS = 3
@@ -130,6 +132,7 @@ class Sidecar:
         self._seen = Seen()
         self._controller = os.getppid()
         self._look_s = float("inf")
+        self._is_unfit = False
 
     def run(self) -> None:
         """Take part until the controller has gone, and give the lease back then."""
@@ -197,7 +200,9 @@ class Sidecar:
         present = view.present()
         peers = {name: each.peer for name, each in present.items()}
         switches = {name: each.switches for name, each in present.items()}
-        seen = Seen(view.leader, view.epoch, tuple(present), member.is_store_silent, member.lease, peers, switches)
+        known = view.leader, view.epoch, tuple(present), member.is_store_silent, member.lease
+        records = min((each.records for each in present.values()), default=RECORDS)
+        seen = Seen(*known, peers, switches, records)
         if seen != self._seen:
             self._seen = seen
             self._outbox.put(seen)
@@ -220,7 +225,10 @@ class Sidecar:
 
     def _take(self, message: Any) -> None:
         if type(message) is Beat:
-            self._events.put(ControllerBeat(message.idle_s, message.switches))
+            beat = ControllerBeat(message.idle_s, message.switches)
+            self._events.put(ControllerStopped() if self._is_unfit else beat)
+        elif type(message) is Unfit:
+            self._is_unfit = True
         elif type(message) is AskStore:
             number = message.number
             self._for_controller.ask(message.request, lambda reply: self._outbox.put(StoreAnswered(number, reply)))

@@ -1,45 +1,71 @@
-"""What a controller that was elected reads of the store before it leads, off its loops: that waits for a network."""
+"""What a controller that was elected has of the store before it leads, off its loops: that waits for a network."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import NamedTuple
 
 from apps.cluster.engine_log import EngineLog
 from apps.cluster.lead import Lead, StoredLog
 from apps.cluster.link import SidecarLink
+from apps.cluster.log_feed import LogFeed
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.registry import SECRET_BYTES
 from controller.cluster.engine import Committed, ConditionFailed, KeyCondition, KeyPage, PutKey, ReadPage, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.place import Renew, TakeOver
 
+FOLLOWED_S = 2.0
+"""How long what is in the store already may take to be told."""
 
-def read_lead(
-    link: SidecarLink, fabric: str, order: TakeOver, refused: Callable[[], None], policy: SharedPolicy
-) -> Lead:
-    """Return what an epoch begins with.
 
+class LeadLogs(NamedTuple):
+    """How the logs of a fabric are written by who leads: `refused` is called, on a thread, where they cannot be.
+
+    `version` returns that of the records as they are written at the moment.
+    """
+
+    link: SidecarLink
+    fabric: str
+    refused: Callable[[], None]
+    version: Callable[[], int]
+
+    def of(self, fence: KeyCondition) -> tuple[EngineLog, EngineLog]:
+        """Return the journal and the hosts, where writes have a condition."""
+        journal = EngineLog(self.link, self.fabric, fence, self.refused, version=self.version)
+        keys = Keys(self.fabric)
+        return journal, EngineLog(self.link, self.fabric, fence, self.refused, keys.hosts, self.version)
+
+
+def begin_lead(logs: LeadLogs, feed: LogFeed, order: TakeOver, policy: SharedPolicy) -> Lead:
+    """Return what an epoch begins with, when all of the logs is followed.
+
+    Nobody writes to them any more but this epoch: when the feed has told its first write, it has told all before.
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
     """
-    keys, fence = Keys(fabric), order.fence
-    journal = EngineLog(link, fabric, fence, refused)
-    hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
+    link, keys, fence = logs.link, Keys(logs.fabric), order.fence
     secret = _secret(link, keys, fence)
-    kept = StoredLog(journal, *journal.read()), StoredLog(hosts, *hosts.read())
-    return Lead(order.epoch, secret, *kept, policy.taken_over(fence))
+    revision = _write(link, Transaction((fence,), (PutKey(keys.taken_over, str(order.epoch)),), True))
+    if not feed.wait(revision, FOLLOWED_S):
+        raise TimeoutError("what the leader before wrote was not told to its end")
+    in_force = policy.taken_over(fence)
+    feed.close()
+    journal, hosts = logs.of(fence)
+    return Lead(
+        order.epoch, secret, StoredLog(journal, feed.journal.write), StoredLog(hosts, feed.hosts.write), in_force
+    )
 
 
-def write_anew(link: SidecarLink, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None]) -> Lead:
+def write_anew(logs: LeadLogs, order: Renew, secret: bytes) -> Lead:
     """Return where an epoch goes on in a store that has lost all, and which has the members' common key again.
 
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
     """
-    keys, fence = Keys(fabric), order.fence
-    _write(link, Transaction((fence,), (PutKey(keys.secret, secret.hex()),), True))
-    journal = EngineLog(link, fabric, fence, refused)
-    hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
-    return Lead(order.epoch, secret, StoredLog(journal, 0, ()), StoredLog(hosts, 0, ()))
+    keys, fence = Keys(logs.fabric), order.fence
+    _write(logs.link, Transaction((fence,), (PutKey(keys.secret, secret.hex()),), True))
+    journal, hosts = logs.of(fence)
+    return Lead(order.epoch, secret, StoredLog(journal, 0), StoredLog(hosts, 0))
 
 
 def _secret(link: SidecarLink, keys: Keys, fence: KeyCondition) -> bytes:
@@ -56,9 +82,11 @@ def _secret(link: SidecarLink, keys: Keys, fence: KeyCondition) -> bytes:
     raise TimeoutError("the key of LLDP frames is not kept")
 
 
-def _write(link: SidecarLink, transaction: Transaction) -> None:
+def _write(link: SidecarLink, transaction: Transaction) -> int:
+    """Have a transaction done, and return the store's revision with it."""
     reply = link.ask(transaction)
     if type(reply) is ConditionFailed:
         raise NotLeading
     if type(reply) is not Committed:
         raise TimeoutError(getattr(reply, "why", type(reply).__name__))
+    return reply.revision

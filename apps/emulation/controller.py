@@ -74,7 +74,7 @@ class ControllerProcess:
         self.apps = tuple(apps)
         self._policy = policy
         self._tls = tls
-        self._env = dict(env or {})
+        self.env = dict(env or {})
         self._directory = tempfile.TemporaryDirectory(prefix="vsrt-controller-")
         self.directory = Path(self._directory.name)
         self.socket = self.directory / "status.sock"
@@ -136,7 +136,7 @@ class ControllerProcess:
             "VSRT_STATE_DIR": str(self.directory / "state"),
             "VSRT_TLS_CRL": str(self._tls.crl if self._tls is not None and self._tls.crl is not None else ""),
             **(_RYU_ENVIRONMENT if self.framework == "ryu" else {}),
-            **self._env,
+            **self.env,
         }
         if self._policy is not None:
             environment["VSRT_CONFIG"] = str(self._policy.resolve())

@@ -90,6 +90,11 @@ CLUSTER_TAKE_OVER = gauge(
     "vsrt_cluster_take_over_seconds",
     "Time from the last election of this controller until its apps knew the last switch; absent before.",
 )
+CLUSTER_LAG = gauge(
+    "vsrt_cluster_journal_lag_seconds",
+    "For how long the entry of the logs has waited that waits longest: for the store, where this controller leads, "
+    "for its cores, where it follows; 0 where none waits.",
+)
 CLUSTER_REFUSED = counter("vsrt_cluster_refused_total", "Roles that switches refused, or took from this one.")
 
 FAMILIES: tuple[MetricFamily, ...] = (
@@ -134,6 +139,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     CLUSTER_ENGINE_UP,
     CLUSTER_TAKE_OVERS,
     CLUSTER_TAKE_OVER,
+    CLUSTER_LAG,
     CLUSTER_REFUSED,
 )
 """All of them, in the order in which they are served."""

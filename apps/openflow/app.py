@@ -39,6 +39,7 @@ from apps.openflow.framework import (
     running_apps,
     set_ev_cls,
 )
+from apps.openflow.lead_follower import LeadFollower
 from apps.openflow.questions import QuestionEvent
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
@@ -71,7 +72,6 @@ from controller.rules.of13_resources import NO_CHANGE, encode_resource_request
 from controller.snapshot.names import Names
 
 if TYPE_CHECKING:
-    from apps.cluster.lead import Lead
     from apps.policy_file import InForce
     from controller.config.policy import Policy
 
@@ -400,7 +400,7 @@ class App(BaseApp):
             self.feed(decode.port_changed(event.msg))
 
 
-class TableKeeper(App):
+class TableKeeper(LeadFollower, App):
     """An app whose core keeps flow entries on switches; `_EVENTS` names `TableSuspected`.
 
     Where one finds entries of its own missing, the others look at the same switch at once.
@@ -424,13 +424,6 @@ class TableKeeper(App):
         """Tell whether another controller leads, or may lead still: the app then knows of no switch."""
         gate = SOUTHBOUND.gate
         return gate is not None and gate.is_shut(datapath)
-
-    def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
-        """Know what the controller left that led before, and call `then`; on the loop, before the first switch."""
-        then()
-
-    def renew_lead(self, lead: Lead) -> None:
-        """Go on leading where the store has lost all, and have what is known kept as `lead` says; on the loop."""
 
     def connected_switches(self) -> list[int]:
         """Return the switches that are connected; on the loop."""

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from controller.cluster.engine import OPERATIONS_BOUND, Delete, KeyValue, PutKey, Transaction, size_bytes
 from controller.cluster.journal import BUNDLE_BYTES
 from controller.cluster.keys import Keys, read_epoch, read_object
+from controller.cluster.versions import RECORDS, is_readable
 
 FORMAT = "vsrt-cluster-archive"
-RECORDS = 1
-"""The version of the values of keys; those of the version before are read too."""
 
 
 class ArchiveInvalid(ValueError):  # noqa: N818 - it says what the archive is
@@ -21,20 +20,25 @@ class ArchiveInvalid(ValueError):  # noqa: N818 - it says what the archive is
 
 
 class Archive(NamedTuple):
-    """The keys of a fabric that end with no lease, without what all of them begin with."""
+    """The keys of a fabric that end with no lease, without what all of them begin with.
+
+    `records` is the latest version of the records in it.
+    """
 
     fabric: str
     revision: int
     keys: Mapping[str, str]
+    records: int = RECORDS
 
     def text(self) -> str:
         """Return this as the text of a file."""
-        document = {"format": FORMAT, "records": RECORDS, **self._asdict(), "digest": self.digest()}
+        document = {"format": FORMAT, **self._asdict(), "digest": self.digest()}
         return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
     def digest(self) -> str:
         """Return the SHA-256 of all that counts, in hexadecimal digits."""
-        return hashlib.sha256(json.dumps([RECORDS, self.fabric, sorted(self.keys.items())]).encode()).hexdigest()
+        said = [self.records, self.fabric, sorted(self.keys.items())]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 def archive_of(fabric: str, revision: int, held: Iterable[KeyValue]) -> Archive:
@@ -50,10 +54,10 @@ def read_archive(text: str) -> Archive:
         if found["format"] != FORMAT:
             raise KeyError(found["format"])
         records = found["records"]
-        archive = Archive(str(found["fabric"]), int(found["revision"]), dict(found["keys"]))
+        archive = Archive(str(found["fabric"]), int(found["revision"]), dict(found["keys"]), records)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArchiveInvalid("it is no archive of a fabric's keys") from error
-    if type(records) is not int or not RECORDS - 1 <= records <= RECORDS:
+    if type(records) is not int or not is_readable(records):
         raise ArchiveInvalid(
             f"its records are of version {records}, and this program reads versions {RECORDS - 1} and {RECORDS}"
         )

@@ -18,6 +18,7 @@ from controller.cluster.engine import (
     Transaction,
     size_bytes,
 )
+from controller.cluster.versions import RECORDS, is_readable
 from controller.log import LogBatch, LogEntry, LogEntryKind, Row
 
 ENTRIES_BOUND = OPERATIONS_BOUND - 1
@@ -29,22 +30,34 @@ BUNDLE_BYTES = 256 << 10
 _KINDS = frozenset(LogEntryKind)
 
 
-def record_text(row: Row, text: str) -> str:
-    """Return the value of an entry's key: its kind, the number of its write, and `text`, its own value."""
-    return f"{row.entry.kind} {row.revision} {text}"
+def record_text(row: Row, text: str, version: int = RECORDS) -> str:
+    """Return the value of an entry's key: version, kind, the number of its write, and `text`, its own value."""
+    said = f"{row.entry.kind} {row.revision} {text}"
+    return said if version == 1 else f"{version} {said}"
+
+
+def record_version(value: str) -> int:
+    """Return the version of the record that a key of the journal holds."""
+    first = value.partition(" ")[0]
+    return int(first) if first.isascii() and first.isdigit() and len(first) < 10 else 1
 
 
 def read_record(held: KeyValue, prefix: str) -> Row | None:
-    """Return the entry that a key of the journal holds; None where its value makes no sense."""
-    kind, _, rest = held.value.partition(" ")
+    """Return the entry that a key of the journal holds; None where it makes no sense, or is of an unknown version."""
+    said, version = held.value, record_version(held.value)
+    if not is_readable(version):
+        return None
+    if version > 1:
+        said = said.partition(" ")[2]
+    kind, _, rest = said.partition(" ")
     write, _, text = rest.partition(" ")
     if kind not in _KINDS or not (write.isascii() and write.isdigit() and len(write) < 20 and text):
         return None
     return Row(int(write), LogEntry(LogEntryKind(kind), held.key.removeprefix(prefix), text))
 
 
-def commits(batch: LogBatch, prefix: str, fence: KeyCondition) -> Iterator[Transaction]:
-    """Yield what puts a batch into the store, in its order; each may be done twice.
+def commits(batch: LogBatch, prefix: str, fence: KeyCondition, version: int = RECORDS) -> Iterator[Transaction]:
+    """Yield what puts a batch into the store, in its order, by records of a version; each may be done twice.
 
     A batch that is too much for one transaction is divided, and then is not taken whole: keys have values of their
     own, and who wrote hears that all is there when the last one is done.
@@ -54,7 +67,7 @@ def commits(batch: LogBatch, prefix: str, fence: KeyCondition) -> Iterator[Trans
     for row in sorted(batch.rows.values(), key=lambda row: row.revision):
         key = f"{prefix}{row.entry.key}"
         text = row.entry.text
-        edit = Delete(key) if text is None else PutKey(key, record_text(row, text))
+        edit = Delete(key) if text is None else PutKey(key, record_text(row, text, version))
         added = size_bytes(edit)
         if edits and (len(edits) == ENTRIES_BOUND or size + added > BUNDLE_BYTES):
             yield Transaction((fence,), tuple(edits), True)
@@ -135,21 +148,30 @@ class Replica:
     ----------
     revision
         As of when it is, in revisions of the store; 0 before it was read.
+    write
+        The number of the last write.
     faulty
         How many values made no sense.
+    unknown_version
+        Of a record that this program cannot read; None where there is none.
     """
 
     def __init__(self, prefix: str) -> None:
         self.revision = 0
+        self.write = 0
         self.faulty = 0
+        self.unknown_version: int | None = None
         self._prefix = prefix
         self._keys: set[str] = set()
         self._pages: list[Row] = []
 
-    def begin(self) -> ReadPage:
-        """Return the first request of a reading, also of one anew, when a watch was behind or has ended."""
+    def begin(self, revision: int = 0) -> ReadPage:
+        """Return the first request of a reading, also of one anew, when a watch was behind or has ended.
+
+        `revision` is the one that is read as of; 0 stands for the present.
+        """
         self._pages = []
-        return ReadPage(self._prefix)
+        return ReadPage(self._prefix, revision=revision)
 
     def read(self, page: KeyPage) -> ReadPage | tuple[LogEntry, ...]:
         """Take a page; return the next request, or when that was the last one the entries that are news."""
@@ -163,9 +185,11 @@ class Replica:
         return (*gone, *(row.entry for row in rows))
 
     def follow(self, changes: KeyChanges) -> tuple[LogEntry, ...]:
-        """Take what the watch from `revision` on told."""
+        """Take what a watch from `revision` on told of its keys, and perhaps of others."""
         entries: list[LogEntry] = []
         for change in changes.changes:
+            if not change.key.startswith(self._prefix):
+                continue
             key = change.key.removeprefix(self._prefix)
             if change.value is None:
                 self._keys.discard(key)
@@ -178,6 +202,15 @@ class Replica:
         return tuple(entries)
 
     def _rows(self, held: Iterable[KeyValue]) -> list[Row]:
-        rows = [row for row in (read_record(entry, self._prefix) for entry in held) if row is not None]
-        self.faulty += sum(1 for _ in held) - len(rows)
+        rows: list[Row] = []
+        for each in held:
+            row = read_record(each, self._prefix)
+            if row is not None:
+                rows.append(row)
+                self.write = max(self.write, row.revision)
+                continue
+            self.faulty += 1
+            version = record_version(each.value)
+            if not is_readable(version):
+                self.unknown_version = version
         return rows

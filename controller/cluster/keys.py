@@ -6,6 +6,8 @@ import json
 from math import isfinite
 from typing import Any, NamedTuple
 
+from controller.cluster.versions import RECORDS
+
 EPOCH_BOUND = 1 << 62
 """Generations from here on are no epochs: switches count them in a circle of 64 bits."""
 
@@ -28,6 +30,8 @@ class Keys:
         What those begin with that have entries of the log, and hosts.
     turns
         What those begin with that say which write of a log was the last one.
+    taken_over
+        The epoch of who took the logs over last.
     secret
         The key of the LLDP frames of all members.
     policy
@@ -49,6 +53,7 @@ class Keys:
         self.journal = f"{self.root}journal/"
         self.hosts = f"{self.root}hosts/"
         self.turns = f"{self.root}turns/"
+        self.taken_over = f"{self.root}taken-over"
         self.secret = f"{self.root}secret"
         self.policy = f"{self.root}policy"
         self.share = f"{self.root}monitors/"
@@ -106,12 +111,16 @@ def read_leader(text: str) -> Leader | None:
 
 
 class Present(NamedTuple):
-    """A member that is there: its name, which run of it, where others hear it, how many switches it has."""
+    """A member that is there: its name, which run of it, where others hear it, how many switches it has.
+
+    `records` is the version of the logs' records that it reads and writes; a key that says none is of the first.
+    """
 
     member: str
     incarnation: str
     peer: str
     switches: int
+    records: int = RECORDS
 
     def text(self) -> str:
         """Return this as the value of a member's key."""
@@ -122,10 +131,11 @@ def read_present(text: str) -> Present | None:
     """Return what a member's key says; None where it makes no sense."""
     try:
         found = read_object(text)
-        present = Present(found["member"], found["incarnation"], found["peer"], found["switches"])
+        known = found["member"], found["incarnation"], found["peer"], found["switches"]
+        present = Present(*known, found.get("records", 1))
     except (ValueError, KeyError, TypeError):
         return None
-    return present if list(map(type, present)) == [str, str, str, int] else None
+    return present if list(map(type, present)) == [str, str, str, int, int] else None
 
 
 def read_epoch(text: str) -> int:

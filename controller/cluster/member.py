@@ -417,8 +417,8 @@ class MemberCore(Leasing):
             return
         if not self._is_registered or self._reach.is_untold(now):
             me, count = self._settings, self._reach.count
-            this = Present(me.member, me.incarnation, me.peer, count)
-            put = PutKey(f"{self._keys.members}{me.member}", this.text(), self._lease)
+            this = Present(me.member, me.incarnation, me.peer, count).text()
+            put = PutKey(f"{self._keys.members}{me.member}", this, self._lease)
             self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, count))
 
     def _decide_lead(self, now: float) -> None:

@@ -102,7 +102,7 @@ class LeadView(KeyView):
         found: dict[str, Present] = {}
         for name in self.members():
             present = read_present(self._held[f"{self._keys.members}{name}"].value)
-            found[name] = Present(name, "", "", 0) if present is None else present
+            found[name] = Present(name, "", "", 0, 1) if present is None else present
         return found
 
     def members(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from controller.discovery.detection import ProbingPace
 from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
 from controller.discovery.intake import DiscoveryIntake, Output
-from controller.discovery.journal import HostJournal, HostsRead, read_former
+from controller.discovery.journal import FormerRun, HostJournal, HostsFollowed, HostsRead
 from controller.discovery.lacp_legs import LacpLegs
 from controller.discovery.leg_fabrics import LegFabrics
 from controller.discovery.legs import HostLegs
@@ -73,7 +73,8 @@ class DiscoveryCore:
     """
 
     def __init__(self, settings: DiscoverySettings, secret: bytes, datapath: DatapathCore | None = None) -> None:
-        _check(settings)
+        if (problem := settings.problem()) is not None:
+            raise ValueError(problem)
         self._settings = settings
         self.fabric = LiveFabric(aggregations_of(settings.link_aggregations))
         self._out: list[Output] = []
@@ -97,7 +98,8 @@ class DiscoveryCore:
         self._leg_fabrics = LegFabrics(*legs, *followed)
         known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs, self._backups
         self._intake = DiscoveryIntake(self, settings, *known, self.counters, self.counted)
-        self._journal = HostJournal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
+        kept = self._hosts.hosts, self._remembered.by_port, self._table.neighbours
+        self._former, self._journal = FormerRun(), HostJournal(*kept)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
@@ -124,7 +126,7 @@ class DiscoveryCore:
             CheckRequested: self._installer_event,
             TableChanged: self._table_changed,
             DeadlineReached: lambda _event, now: self.on_deadline(now),
-            HostsRead: self._hosts_read,
+            **dict.fromkeys((HostsRead, HostsFollowed), self._hosts_read),
             JournalLost: self._journal_lost,
             DiscoveryChanged: lambda event, now: self.settings_changed(event.settings, now),
             SecretGiven: self._table.frames.secret_given,
@@ -181,7 +183,8 @@ class DiscoveryCore:
 
         ValueError where they contradict each other; those in force stay then.
         """
-        _check(settings)
+        if (problem := settings.problem()) is not None:
+            raise ValueError(problem)
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings, now)
@@ -263,14 +266,15 @@ class DiscoveryCore:
         self._journal.begin_anew(now)
         return ()
 
-    def _hosts_read(self, event: HostsRead, now: float) -> tuple[Output, ...]:
-        former = read_former(event.records)
-        self._journal.was_read(len(event.records))
-        if former.faults:
-            text = f"{former.faults} records of the journal cannot be read: these hosts are found when they send."
-            self._out.append(Notice("host-journal-faulty", text, (("records", former.faults),)))
+    def _hosts_read(self, event: HostsRead | HostsFollowed, now: float) -> tuple[Output, ...]:
+        self._former.take(event.records)
+        if isinstance(event, HostsFollowed):
+            return ()
+        former, self._former = self._former, FormerRun()
+        self._journal.was_read(former.record_count)
+        self._out += former.faults_told()
         self._table.neighbours.restore(former.neighbours, now + self._settings.host_timeout_s)
-        return self.restore(former.hosts, now)
+        return self.restore(former.hosts.values(), now)
 
     def outputs(self, now: float) -> tuple[Output, ...]:
         """Return what has followed since it was last asked."""
@@ -493,8 +497,3 @@ class DiscoveryCore:
     def _forget_remembered(self, end: End, _now: float) -> None:
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
         self._remembered.take(end)
-
-
-def _check(settings: DiscoverySettings) -> None:
-    if (problem := settings.problem()) is not None:
-        raise ValueError(problem)

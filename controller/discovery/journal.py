@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from controller.discovery.addresses import is_host_address, is_host_mac
 from controller.discovery.host_states import LocatedHost
 from controller.discovery.neighbours import Neighbours
-from controller.effects import JournalPart, WriteJournal
+from controller.effects import JournalPart, Notice, WriteJournal
 from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
@@ -42,32 +42,47 @@ class HostsRead(NamedTuple):
     records: tuple[Record, ...]
 
 
-class FormerRun(NamedTuple):
-    """What an earlier run knew: hosts, the switch that each trunk led to, and how many records cannot be read."""
+class HostsFollowed(NamedTuple):
+    """What another controller that leads has in its journal, or has written since; `HostsRead` ends that."""
 
-    hosts: list[HostLearnt]
-    neighbours: dict[End, int]
-    faults: int
+    records: tuple[Record, ...]
 
 
-def read_former(records: Iterable[Record]) -> FormerRun:
-    """Return what the records of an earlier run tell."""
-    hosts: dict[bytes, HostLearnt] = {}
-    neighbours: dict[End, int] = {}
-    faults = 0
-    for record in records:
-        try:
-            if "leads_to" in record:
-                _read_neighbour(record, neighbours)
+class FormerRun:
+    """What an earlier run knew, or another controller that leads, by the records of its journal.
+
+    `hosts` are by name, `neighbours` the switch that each trunk leads to; `faults` of
+    the `record_count` records cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: dict[bytes, HostLearnt] = {}
+        self.neighbours: dict[End, int] = {}
+        self.faults = 0
+        self.record_count = 0
+
+    def faults_told(self) -> list[Notice]:
+        """Return what operators are told of records that cannot be read."""
+        if not self.faults:
+            return []
+        text = f"{self.faults} records of the journal cannot be read: these hosts are found when they send."
+        return [Notice("host-journal-faulty", text, (("records", self.faults),))]
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take in what records tell; the last one of a host or port counts."""
+        for record in records:
+            self.record_count += 1
+            try:
+                if "leads_to" in record:
+                    _read_neighbour(record, self.neighbours)
+                    continue
+                host = _read_host(record)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                self.faults += 1
                 continue
-            host = _read_host(record)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            faults += 1
-            continue
-        hosts.pop(host.mac, None)
-        if host.dpid:
-            hosts[host.mac] = host
-    return FormerRun(list(hosts.values()), neighbours, faults)
+            self.hosts.pop(host.mac, None)
+            if host.dpid:
+                self.hosts[host.mac] = host
 
 
 def _read_neighbour(record: Record, neighbours: dict[End, int]) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import MembershipTally
 from controller.membership.members import HostMemberships, SavedMembership
-from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, PimJoins, Pruned
-from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
+from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, JoinedGroup, PimJoins, Pruned
+from controller.membership.querier import FAMILIES, Election, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
-from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPortTable
-from controller.membership.tables import MemberPort, PortGroup
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPort, RouterPortTable
+from controller.membership.tables import HostMembership, MemberPort, PortGroup
+from controller.membership.timers import TimedState
 from controller.wire.addresses import (
     format_ip,
     format_mac,
@@ -155,6 +157,76 @@ def restore(core: KeptParts, records: Iterable[Record], now: float, elapsed_s: f
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             core.tally.count("journal-record")
     return effects
+
+
+def forget(core: KeptParts, records: Iterable[Record], now: float) -> list[MembershipEffect]:
+    """End what records of a snapshot tell of, as far as it is there, and return the effects.
+
+    A record that cannot be read, of which `restore` has entered nothing, is passed over.
+    """
+    effects = core.on_deadline(now)
+    endings: list[TimedState] = []
+    for record in records:
+        with suppress(AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            endings += _endings(core, record)
+    states = [ending for ending in endings if isinstance(ending, HostMembership)]
+    core.members_table.remove(states, effects)
+    for state in states:
+        core.forget_unused(state.membership.port)
+    for ending in endings:
+        if isinstance(ending, Election):
+            core.queriers.forget(ending)
+        elif isinstance(ending, RouterPort):
+            core.router_ports.forget(ending, now, effects)
+        elif isinstance(ending, JoinedGroup):
+            core.pim_joins.forget(ending, effects)
+    return effects
+
+
+def _endings(core: KeptParts, record: Record) -> Iterator[TimedState]:
+    """Yield what a record tells of: at most one, none for timers of older versions, which end by themselves."""
+    kind = record["record"]
+    if kind == "querier":
+        family, address = int(record["family"]), parse_ip(record["address"])
+        yield from (each for each in core.queriers.elections(family) if each.other.address == address)
+        return
+    place = (int(record["dpid"]), int(record["port_no"]))
+    if kind == "member":
+        port = core.ports.get(place)
+        membership = None if port is None else port.groups.get(parse_ip(record["group"]))
+        state = None if membership is None else membership.hosts.get(parse_mac(record["mac"]))
+        if state is not None:
+            yield state
+    elif kind == "router":
+        entry = core.router_ports.get(*place, int(record["family"]))
+        if entry is not None:
+            yield entry
+    elif kind == "pim-joins":
+        group = parse_ip(record["group"])
+        yield from (each for each in core.pim_joins if (each.place, each.group) == (place, group))
+
+
+def postpone(core: KeptParts, by_s: float) -> Iterator[None]:
+    """Have everything that ends at a time end so much later; it is done when all steps were taken."""
+    for port in list(core.ports.values()):
+        for membership in port.groups.values():
+            membership.v1_until += by_s
+            membership.old_until += by_s
+            membership.shared_expiry += by_s
+            for state in membership.hosts.values():
+                state.group_expiry += by_s
+                if state.timers:
+                    state.timers = {source: at + by_s for source, at in state.timers.items()}
+        yield
+    for family in FAMILIES:
+        for election in core.queriers.elections(family):
+            election.until += by_s
+    for entry in core.router_ports:
+        entry.settles_at += by_s
+        entry.routers = {who: heard._replace(until=heard.until + by_s) for who, heard in entry.routers.items()}
+    for joined in core.pim_joins:
+        joined.postpone(by_s)
+    yield
 
 
 def _group_texts(port: MemberPort, membership: PortGroup, now: float) -> Iterator[str]:

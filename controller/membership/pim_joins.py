@@ -65,6 +65,14 @@ class JoinedGroup(TimedState):
         ends += [pruned.until if pruned.holds else pruned.since for pruned in self.prunes.values()]
         return min(ends, default=inf)
 
+    def postpone(self, by_s: float) -> None:
+        """Have all joins and prunes end, and prunes hold, so much later."""
+        self.joins = {by: joined._replace(until=joined.until + by_s) for by, joined in self.joins.items()}
+        self.prunes = {
+            key: pruned._replace(since=pruned.since + by_s, until=pruned.until + by_s)
+            for key, pruned in self.prunes.items()
+        }
+
     def interest(self, sources_bound: int) -> Interest:
         """Return what the port is to get; every source where more than a number would have to be named."""
         by_any = [router for router, source in self.joins if source is None]
@@ -173,6 +181,10 @@ class PimJoins:
         if place in self._counts:
             for entry in [entry for entry in self if entry.place == place]:
                 self._end(entry, effects)
+
+    def forget(self, entry: JoinedGroup, effects: list[MembershipEffect]) -> None:
+        """Forget what routers behind a port have joined of a group."""
+        self._end(entry, effects)
 
     def fire(self, entry: JoinedGroup, now: float, effects: list[MembershipEffect]) -> None:
         """End the joins and prunes that are due, have prunes hold, and tell what the port is to get from now on."""

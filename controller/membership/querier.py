@@ -223,6 +223,10 @@ class Queriers:
             election.other, election.timing, election.until = other, values, until
         self._timers.arm(election, until)
 
+    def forget(self, election: Election) -> None:
+        """Know of a querier no more, and have nobody ask in its place yet."""
+        self._end(election)
+
     def reconsider(
         self, judge: Callable[[HostRef], RouterVerdict], now: float, effects: list[MembershipEffect]
     ) -> None:

@@ -182,6 +182,11 @@ class RouterPortTable:
             entry.routers = dict(left[: self.limits.routers_per_port])
             self._update(entry, now, effects)
 
+    def forget(self, entry: RouterPort, now: float, effects: list[MembershipEffect]) -> None:
+        """Forget the routers of a family behind a port that were heard."""
+        entry.routers = {}
+        self._update(entry, now, effects)
+
     def port_removed(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> None:
         """Forget the routers behind a port."""
         for family in (4, 6):

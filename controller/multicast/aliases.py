@@ -178,6 +178,24 @@ class AliasTrees:
         if kept := found[: self.wanted(address)]:
             self._restored[address] = kept
 
+    def follow(self, address: bytes, aliases: Iterable[tuple[int, int]], now: float) -> None:
+        """Have a group, of whose senders none is known at the moment, have just these aliases."""
+        group = self._plane.groups.get(address)
+        if group is None:
+            self.restore(address, aliases)
+            return
+        kept = sorted(aliases)[: self.wanted(address)]
+        for alias in group.all_trees()[1:]:
+            if (alias.number, alias.tree_version) not in kept:
+                self._end(group, alias, now)
+        there = {alias.number for alias in group.all_trees()[1:]}
+        for number, tree_version in kept:
+            if number not in there and self.bound_count < self._settings.pool:
+                alias = group.add_alias(number, tree_version)
+                alias.is_standing = True
+                self.bound_count += 1
+                self._build(group, alias, set(), now)
+
     # Trees and senders
 
     def alias(self, key: AliasKey) -> Group | None:

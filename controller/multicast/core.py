@@ -188,12 +188,12 @@ class MulticastCore:
 
     def handle(self, event: Any, now: float) -> list[Output]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""
-        self._now = now
+        self._now = now = self.restart.time(now)
         self._effects = []
         self._handlers[type(event)](event, now)
         if not self.gate.room.is_quiet:
             self._serve_waiting(now)
-        return self._effects
+        return self.restart.told(self._effects)
 
     @property
     def forest(self) -> Forest:
@@ -207,6 +207,8 @@ class MulticastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due next, None where nothing waits."""
+        if self.restart.follows:
+            return self.restart.due_s
         soonest = self.memberships.next_deadline()
         for due_s in (
             self.installer.next_deadline(),
@@ -231,13 +233,6 @@ class MulticastCore:
         else:
             self._due[what] = due_s
         self._own_due_s = min(self._due.values(), default=None)
-
-    # Restarts
-
-    def restored(self, now: float) -> None:
-        """Begin the time of grace: all that an earlier run left is put back."""
-        self._release_latest_s = now + RESTART_GRACE_LONGEST_S
-        self._set_due(Due.RELEASE, now + RESTART_GRACE_S)
 
     # Admission
 
@@ -272,6 +267,7 @@ class MulticastCore:
         self.topology.finish_repairs(now)
         self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
         self._groups_changed(self.plane.groups, now)
+        self.restart.adopt_again()
 
     def judge_on(self, now: float) -> None:
         """Have the policy's next slice of members and senders judged when what else waits has had its turn."""
@@ -441,7 +437,7 @@ class MulticastCore:
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
         if self.restart.is_under_way:
-            self.restart.advance(now)  # what follows from the half of what there was would have to be undone
+            self.restart.advance()  # what follows from the half of what there was would have to be undone
             return
         for vlan_id, effects in self.memberships.on_deadline(now):
             self.apply(effects, now, vlan_id=vlan_id)
@@ -476,6 +472,11 @@ class MulticastCore:
         if room.overflowed and not room.waiting_count:
             room.overflowed = False
             self.following.judge_all(now)
+
+    def restored(self, now: float) -> None:
+        """Begin the time of grace: all that an earlier run left is put back."""
+        self._release_latest_s = now + RESTART_GRACE_LONGEST_S
+        self._set_due(Due.RELEASE, now + RESTART_GRACE_S)
 
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""

@@ -15,14 +15,25 @@ class PolicyLoaded(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """The log of an earlier run: the last entry of each key, in the order in which they were written.
+    """The log of an earlier run: the last entry of each key, in the order in which they were written."""
 
-    `is_current` says that it is as of now, left by another controller that led until now: its ports to hosts are
-    served as soon as their switch is there.
+    entries: tuple[LogEntry, ...]
+
+
+class LogFollowed(NamedTuple):
+    """What the controller that leads has in the log, or has written since this was last told, in its order.
+
+    The core is a shadow of the leader's from then on, until `LeadTaken`.
     """
 
     entries: tuple[LogEntry, ...]
-    is_current: bool = False
+
+
+class LeadTaken(NamedTuple):
+    """This controller leads from now on, and all of the log was followed.
+
+    What the log says is as of now: ports to hosts are served as soon as their switch is there.
+    """
 
 
 class JournalRead(NamedTuple):

@@ -166,6 +166,11 @@ class MulticastJournal:
             for number, tree_version, links in group.aliases:
                 self._aliases_written.setdefault(group.address, {})[number] = hash((tree_version, links))
 
+    def tree_links(self, address: bytes, number: int = 0) -> tuple[tuple[Any, ...], ...]:
+        """Return the links of a group's tree, or of an alias, as they are; none where there is none."""
+        tree = self._tree_of(address, number)
+        return () if tree is None else tree[1]
+
     def was_read(self, entry: LogEntry, now: float) -> None:
         """Take note of an entry that was put back, so that what is otherwise, or is no more, is written."""
         subject, key = entry.subject, entry.key

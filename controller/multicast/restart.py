@@ -1,6 +1,7 @@
 """What an earlier run left is put back, a slice at a time, before the first switch connects.
 
-The time of grace for what is on switches begins when that has ended.
+The time of grace for what is on switches begins when that has ended. A core that follows another controller's log is
+in such a restart all the time: it knows of no switch, and time stands still in it until it leads.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from controller.events import JournalLost
 from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
-from controller.multicast.events import JournalRead, LogRead
+from controller.membership.journal import postpone
+from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.fabric import FabricFollower
+from controller.multicast.following import GROUP_COST, MEMBER_COST, SENDER_COST, Following
 from controller.multicast.former_journal import read_records
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal
@@ -29,7 +32,7 @@ from topology.live import LiveFabric
 SLICE_COST = 250
 """What is done in one turn, some milliseconds; an entry that is read costs 1, and what follows more."""
 
-TOPOLOGY_COST, MEMBER_COST, SENDER_COST, GROUP_COST = 2, 8, 20, 40
+TOPOLOGY_COST = 2
 
 
 class Owner(Protocol):
@@ -65,16 +68,22 @@ class Restart:
     """Gives a core what it knew, but for what was heard in VLANs that the policy does not put its port in any more.
 
     `handlers` are those of the events that tell of it. `due_s` is when `advance` goes on, None where all is put back.
+    `follows` tells whether the core follows another controller's log, and does not lead.
     """
 
     def __init__(self, core: Owner) -> None:
         self.due_s: float | None = None
         self._core = core
         self._now = 0.0
-        self._is_current = False
+        self.follows = False
+        self._stands_at_s = 0.0
+        self._following = Following(core)
+        self._is_taken = False
         self._steps: Iterator[int] = iter(())
         self.handlers: dict[type, Callable[[Any, float], None]] = {
             LogRead: self._log_read,
+            LogFollowed: self._log_followed,
+            LeadTaken: self._lead_taken,
             JournalRead: self._journal_read,
             JournalLost: self._journal_lost,
         }
@@ -86,35 +95,81 @@ class Restart:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether something is still to be put back."""
-        return self.due_s is not None
+        """Whether something is still to be put back, or may be told yet by the controller that leads."""
+        return self.due_s is not None or self.follows
 
-    def advance(self, now: float) -> None:
-        """Put the next slice back."""
+    def time(self, now: float) -> float:
+        """Return what time it is in the core: none passes while it follows."""
         self._now = now
-        self.due_s = now
+        return self._stands_at_s if self.follows else now
+
+    def told(self, effects: list[Any]) -> list[Any]:
+        """Return what is done of what followed in the core: while it follows, its edits and its words go nowhere."""
+        return [effect for effect in effects if type(effect) is Notice] if self.follows else effects
+
+    def advance(self) -> None:
+        """Put the next slice back, or take the next slice of what is followed in."""
+        self.due_s = self._now
         spent = 0
         for cost in self._steps:
             spent += cost
             if spent >= SLICE_COST:
                 return
         self.due_s = None
-        self._core.restored(now)
+        if self.follows and not self._is_taken:
+            return
+        self.follows = False
+        self._core.restored(self._now)
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Serve ports to hosts at once where they are known as of now, and ask their hosts."""
-        if self._is_current:
+        if self._is_taken:
             for port_no in self._core.fabric.edge_ports(dpid):
                 self._core.port_added(dpid, port_no, now)
 
-    def _log_read(self, event: LogRead, now: float) -> None:
-        self._is_current = event.is_current
-        self._steps = self._log_steps(event.entries)
-        self.advance(now)
+    def adopt_again(self) -> None:
+        """Have the trees of the log in the place of those that were just built."""
+        if self.follows:
+            self._following.adopt_again()
+            self._follow()
 
-    def _journal_read(self, event: JournalRead, now: float) -> None:
+    def _log_followed(self, event: LogFollowed, _now: float) -> None:
+        self._following.take(event.entries)
+        self._follow()
+
+    def _lead_taken(self, _event: LeadTaken, _now: float) -> None:
+        self._is_taken = True
+        self._follow()
+
+    def _follow(self) -> None:
+        """Have what waits taken in."""
+        if not self.follows:
+            self.follows, self._stands_at_s = True, self._now
+        if self.due_s is None:
+            self._steps = self._follow_steps()
+            self.advance()
+
+    def _follow_steps(self) -> Iterator[int]:
+        """Take in what is followed; where this core leads then, have time go on for all that it knows."""
+        while self._following:
+            yield self._following.step(self._stands_at_s)
+        if not self._is_taken:
+            return
+        core, later_s = self._core, self._now - self._stands_at_s
+        for _, membership in core.memberships.all():
+            for _ in postpone(membership, later_s):
+                yield 1
+        core.senders.postpone(later_s)
+        yield from self._following.end(self._now)
+        self._following = Following(core)
+
+    def _log_read(self, event: LogRead, _now: float) -> None:
+        self._steps = self._log_steps(event.entries)
+        self.advance()
+
+    def _journal_read(self, event: JournalRead, _now: float) -> None:
         self._steps = self._journal_steps(event.records)
-        self.advance(now)
+        self.advance()
 
     def _log_steps(self, entries: tuple[LogEntry, ...]) -> Iterator[int]:
         """Put back what the log says; what each step costs is yielded."""

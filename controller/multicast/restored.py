@@ -25,8 +25,8 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
 
 
-class RestoredAlias(NamedTuple):
-    """A further tree of a group as an earlier run left it; `links` as those of the group."""
+class RestoredTree(NamedTuple):
+    """A tree of a group as an earlier run left it; `links` as those of the group, `number` 0 for the group's own."""
 
     number: int
     tree_version: int
@@ -44,7 +44,22 @@ class RestoredGroup(NamedTuple):
     links: tuple[tuple[int, ...], ...]
     members: tuple[dict[str, Any], ...]
     senders: tuple[tuple[SenderKey, Sender], ...]
-    aliases: tuple[RestoredAlias, ...] = ()
+    aliases: tuple[RestoredTree, ...] = ()
+
+
+class LoggedSwitch(NamedTuple):
+    """A switch as the log has it; `up` is None where it was not connected, `roles` are what its ports lead to."""
+
+    dpid: int
+    up: SwitchUp | None
+    roles: dict[int, PortRole]
+
+
+class LoggedGroup(NamedTuple):
+    """What the log has of a group at a switch."""
+
+    members: tuple[dict[str, Any], ...]
+    senders: tuple[tuple[SenderKey, Sender], ...]
 
 
 class Restored(NamedTuple):
@@ -113,47 +128,35 @@ class LogReader:
         self._drained.append(int(value["dpid"]))
 
     def _switch(self, value: Record) -> None:
-        dpid = int(value["dpid"])
-        events: list[TopologyEvent] = []
-        if value["ofp_version"] is not None:
-            events.append(read_switch(dpid, value["ofp_version"]))
-        for name, role in (("edge_ports", PortRole.EDGE), ("trunk_ports", PortRole.TRUNK)):
-            events += [PortRoleChanged(dpid, int(port_no), role) for port_no in value[name]]
+        switch = read_switch_ports(value)
+        events: list[TopologyEvent] = [] if switch.up is None else [switch.up]
+        events += [PortRoleChanged(switch.dpid, port_no, role) for port_no, role in switch.roles.items()]
         for event in events:
             self.fabric.apply(event)
 
     def _link(self, value: Record) -> None:
-        dpid_a, port_a, dpid_b, port_b = value["ends"]
-        self.fabric.apply(read_link(dpid_a, port_a, dpid_b, port_b, value["capacity_bps"]))
+        self.fabric.apply(read_logged_link(value))
 
     def _routers(self, value: Record) -> None:
         self.routers[OWN_DOMAIN] = tuple(value["records"])
 
     def _vlan_routers(self, value: Record) -> None:
-        vlan_id = int(value["vlan"])
-        if not LOWEST_VLAN <= vlan_id <= HIGHEST_VLAN:
-            raise ValueError("no VLAN")
-        self.routers[vlan_id] = tuple(value["records"])
+        self.routers[read_vlan(value["vlan"])] = tuple(value["records"])
 
     def _tree(self, value: Record) -> None:
-        address = _group(value)
-        version, links = _version_and_links(value)
-        self.groups[address] = self._known(address)._replace(tree_version=version, links=links)
+        address, tree = read_tree(value)
+        self.groups[address] = self._known(address)._replace(tree_version=tree.tree_version, links=tree.links)
 
     def _alias(self, value: Record) -> None:
-        address, number = _group(value), int(value["number"])
-        if not 1 <= number <= MAX_ALIASES:
-            raise ValueError("no alias")
+        address, alias = read_alias(value)
         known = self._known(address)
-        others = tuple(alias for alias in known.aliases if alias.number != number)
-        alias = RestoredAlias(number, *_version_and_links(value))
+        others = tuple(each for each in known.aliases if each.number != alias.number)
         self.groups[address] = known._replace(aliases=(*others, alias))
 
     def _heard(self, value: Record) -> None:
-        address = _group(value)
+        address, heard = read_heard(value)
         known = self._known(address)
-        members = (*known.members, *value["members"])
-        senders = (*known.senders, *read_senders(value["senders"], address))
+        members, senders = (*known.members, *heard.members), (*known.senders, *heard.senders)
         self.groups[address] = known._replace(members=members, senders=senders)
 
     def _known(self, address: bytes) -> RestoredGroup:
@@ -189,6 +192,12 @@ def read_link(dpid_a: Any, port_a: Any, dpid_b: Any, port_b: Any, capacity_bps: 
     return LinkUp(int(dpid_a), int(port_a), int(dpid_b), int(port_b), float(capacity_bps))
 
 
+def read_logged_link(value: Record) -> LinkUp:
+    """Return what the log says of a link; ValueError where that cannot be."""
+    dpid_a, port_a, dpid_b, port_b = value["ends"]
+    return read_link(dpid_a, port_a, dpid_b, port_b, value["capacity_bps"])
+
+
 def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[SenderKey, Sender]]:
     """Yield the senders of a group; ValueError where one cannot be."""
     for entry in records:
@@ -204,11 +213,46 @@ def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[Se
         yield key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps, alias=alias)
 
 
-def _version_and_links(value: Record) -> tuple[int, tuple[tuple[int, ...], ...]]:
+def read_switch_ports(value: Record) -> LoggedSwitch:
+    """Return what is said of a switch and its ports."""
+    dpid, version = int(value["dpid"]), value["ofp_version"]
+    up = None if version is None else read_switch(dpid, version)
+    roles = {
+        int(port_no): role
+        for name, role in (("edge_ports", PortRole.EDGE), ("trunk_ports", PortRole.TRUNK))
+        for port_no in value[name]
+    }
+    return LoggedSwitch(dpid, up, roles)
+
+
+def read_vlan(value: Any) -> int:
+    """Return the VLAN that something is said of; ValueError for none."""
+    vlan_id = int(value)
+    if not LOWEST_VLAN <= vlan_id <= HIGHEST_VLAN:
+        raise ValueError("no VLAN")
+    return vlan_id
+
+
+def read_tree(value: Record, number: int = 0) -> tuple[bytes, RestoredTree]:
+    """Return a group by name and its tree, or an alias by its number; ValueError where one cannot be."""
     links = tuple(tuple(map(int, link)) for link in value["links"])
     if any(len(link) not in (2, 4) for link in links):
         raise ValueError("no link")
-    return int(value["tree_version"]) % TREE_VERSIONS, links
+    return _group(value), RestoredTree(number, int(value["tree_version"]) % TREE_VERSIONS, links)
+
+
+def read_alias(value: Record) -> tuple[bytes, RestoredTree]:
+    """Return a group by name and a further tree of it; ValueError where one cannot be."""
+    number = int(value["number"])
+    if not 1 <= number <= MAX_ALIASES:
+        raise ValueError("no alias")
+    return read_tree(value, number)
+
+
+def read_heard(value: Record) -> tuple[bytes, LoggedGroup]:
+    """Return a group by name and what is known of it at a switch; ValueError where one cannot be."""
+    address = _group(value)
+    return address, LoggedGroup(tuple(value["members"]), tuple(read_senders(value["senders"], address)))
 
 
 def _group(value: Record) -> bytes:

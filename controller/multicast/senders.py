@@ -295,6 +295,15 @@ class SenderTable:
             sender = replace(sender, admitted=decision.admit, rule=decision.rule)
         return self._add(group, key, replace(sender, seen_s=now), now)
 
+    def forget(self, group: bytes, key: SenderKey, now: float) -> list[Effect]:
+        """Forget a sender, as far as it is known."""
+        return self._remove(group, key, now) if (group, key) in self._by_port.get((key.dpid, key.port_no), ()) else []
+
+    def postpone(self, by_s: float) -> None:
+        """Take it that all senders were seen so much later."""
+        for group, key in self._entries():
+            self._plane.groups[group].senders[key].seen_s += by_s
+
     def _reconsider(self, entries: Iterable[Entry], now: float, *, only_spoofed: bool) -> list[Effect]:
         effects: list[Effect] = []
         decided: dict[Entry, Decision] = {}

@@ -44,7 +44,7 @@ class OnSmallDisk(ControllerProcess):
 
     def __init__(self, port: int, **options: Any) -> None:
         super().__init__(port, **options)
-        self._env["VSRT_RECORD"] = str(self.directory / "state" / "recording")
+        self.env["VSRT_RECORD"] = str(self.directory / "state" / "recording")
 
     def command(self) -> list[str]:
         state = self.directory / "state"

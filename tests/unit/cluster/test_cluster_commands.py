@@ -182,7 +182,7 @@ def test_a_file_that_is_damaged_or_of_another_version_is_refused(
     whole = json.loads(file.read_text())
     for change, words in (
         ({"keys": {"a": "b"}}, "digest"),
-        ({"records": 3}, "its records are of version 3, and this program reads versions 0 and 1"),
+        ({"records": 3}, "its records are of version 3, and this program reads versions 1 and 2"),
         ({"format": "x"}, "no archive"),
         ({"keys": {"a": 1}}, "no texts"),
         ({"keys": 5}, "no archive"),

@@ -179,6 +179,17 @@ def test_all_changes_of_a_revision_are_told_together(stored, prefix):
     watch.close()
 
 
+def test_a_watch_tells_no_part_of_what_was_compacted(stored, prefix):
+    """What was deleted in the very revision up to which the past is forgotten would be left out."""
+    engine, key = stored.engine(), f"{prefix}a"
+    put = engine.ask(Transaction((), (PutKey(key, "1"),)))
+    engine.ask(Transaction((), (Delete(key),)))
+    stored.compact()
+    watch = engine.watch(prefix, put.revision)
+    assert type(watch.take(WAIT_S)) is Compacted
+    watch.close()
+
+
 def test_what_was_compacted_is_said_to_be(stored, prefix):
     engine = stored.engine()
     before = put(engine, PutKey(f"{prefix}a", "1"))

@@ -22,3 +22,19 @@ def test_a_record_is_an_entry_and_back(record: dict[str, object], key: str):
 @pytest.mark.parametrize("record", [{"mac": "02:00:00:00:00:01", "dpid": None}, {**TRUNK, "leads_to": None}])
 def test_what_is_no_more_has_no_value(record: dict[str, object]):
     assert entry_of(record).text is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"mac": "02:00:00:00:00:01", "vlan": 0, "dpid": None},
+        {"mac": "02:00:00:00:00:01", "vlan": 7, "number": 2, "dpid": None},
+        {**TRUNK, "leads_to": None},
+    ],
+)
+def test_who_follows_is_told_that_something_is_no_more(record: dict[str, object]):
+    assert records_of([entry_of(record)]) == (record,)
+
+
+def test_hosts_of_two_fabrics_with_one_address_have_an_entry_each():
+    assert entry_of(HOST).key != entry_of({**HOST, "number": 2}).key

@@ -40,7 +40,9 @@ def test_members_are_shown_and_who_leads(core: PlaceCore):
 
 def test_figures(core: PlaceCore):
     core.handle(Leading(8, KeyCondition("epoch", 1), True, 0.0), 10.0)
-    found = {family.name: samples for family, samples in cluster_figures(core, Seen(LEADER, 7, ("c1",), True), 2, 3)}
+    found = {
+        family.name: samples for family, samples in cluster_figures(core, Seen(LEADER, 7, ("c1",), True), 2, 3, 0.25)
+    }
     assert {
         name.removeprefix("vsrt_cluster_"): [value for _, value in samples] for name, samples in found.items()
     } == {
@@ -50,5 +52,6 @@ def test_figures(core: PlaceCore):
         "engine_up": [0],
         "take_overs_total": [2],
         "take_over_seconds": [],
+        "journal_lag_seconds": [0.25],
         "refused_total": [3],
     }

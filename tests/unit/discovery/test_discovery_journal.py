@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.discovery.journal import HostsRead
+from controller.discovery.journal import HostsFollowed, HostsRead
+from controller.wire.addresses import format_mac
 from controller.wire.packets import Data
 from topology.events import HostLearnt
 
@@ -144,3 +145,19 @@ def test_a_journal_that_is_replaced_keeps_hosts_whose_ports_were_not_found_yet(m
     new.run(5.0)
     assert {record["mac"][-2:] for record in new.journal} == {"0a", "0b", "0c"}
     assert HostLearnt(C, 2, 2, (IP_C,)) in new.fabric.hosts()
+
+
+def test_hosts_of_another_controller_are_known_by_who_followed_it(make_world, world):
+    """It is told records as they are written, and takes them over when it leads, however late that is."""
+    world.run(2.0)
+    known = world.fabric.hosts()
+    new = make_world()
+    new.hosts, new.addresses = world.hosts, world.addresses
+    gone = {"mac": format_mac(C), "dpid": 1, "port_no": 4, "ips": []}
+    for record in (gone, *world.journal, {"mac": format_mac(C), "dpid": None}):
+        assert new.feed(HostsFollowed((record,))) in ((), None, [])
+    new.run(10 * world.settings.host_timeout_s)
+    new.feed(HostsRead(()))
+    new.connect(1)
+    new.run(0.6)
+    assert new.fabric.hosts() == known

@@ -1,0 +1,45 @@
+"""Versions of the records of logs: which are read, and in which they are written while members are upgraded."""
+
+from __future__ import annotations
+
+RECORDS = 2
+"""The version of the records of logs; those of the version before are read and written too.
+
+1: an entry's kind, the number of its write, its text. 2: the version before these.
+"""
+
+RAISE_S = 30.0
+"""How long all members read a later version before it is written: who is started anew is away for a while."""
+
+
+def is_readable(version: int) -> bool:
+    """Tell whether records of a version can be read here."""
+    return earliest() <= version <= RECORDS
+
+
+def earliest() -> int:
+    """Return the earliest version that can be read here, and written."""
+    return max(1, RECORDS - 1)
+
+
+class VersionWritten:
+    """In which version records are written, so that every member can read them: that of who knows least.
+
+    One that is lower counts at once. `version` is that of now.
+    """
+
+    def __init__(self) -> None:
+        self.version = earliest()
+        self._later_since_s: float | None = None
+
+    def look(self, lowest: int, now: float) -> bool:
+        """Take what version all members read; tell whether what was written before may be too late a version."""
+        wanted = min(RECORDS, max(earliest(), lowest))
+        if wanted <= self.version:
+            former, self.version, self._later_since_s = self.version, wanted, None
+            return wanted < former
+        if self._later_since_s is None:
+            self._later_since_s = now
+        if now >= self._later_since_s + RAISE_S:
+            self.version, self._later_since_s = wanted, None
+        return False
