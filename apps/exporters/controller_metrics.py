@@ -121,6 +121,8 @@ FAMILIES: tuple[MetricFamily, ...] = (
     JOIN_LATENCY,
     JOINS_UNMEASURED,
     ALIASES,
+    ALIAS_POOL,
+    ALIAS_MOVES,
     CLASS_INDEX,
     CLASS_MISSING,
     CLASS_PORTS,

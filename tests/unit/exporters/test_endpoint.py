@@ -14,7 +14,7 @@ import pytest
 from apps.exporters import controller_metrics as metrics
 from apps.exporters import endpoint as endpoint_module
 from apps.exporters.endpoint import Endpoint, Source, close_endpoint, open_endpoint
-from apps.exporters.exposition import PIECE_SAMPLES, Metric
+from apps.exporters.exposition import PIECE_SAMPLES, Metric, MetricFamily
 from controller.histogram import DURATION_BOUNDS_S, Histogram
 
 LOGGER = logging.getLogger("exporters-under-test")
@@ -162,3 +162,8 @@ def assert_fresh(endpoint: Endpoint, app: str) -> None:
     asked_s = time.monotonic()
     page = text(endpoint)
     assert age(page, app) <= time.monotonic() - asked_s + 0.001
+
+
+def test_the_page_knows_every_family_of_the_controller():
+    declared = [value for value in vars(metrics).values() if isinstance(value, MetricFamily)]
+    assert [family.name for family in declared if family not in metrics.FAMILIES] == []
