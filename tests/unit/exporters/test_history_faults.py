@@ -31,18 +31,18 @@ import numpy as np
 from pathlib import Path
 from apps.exporters.history_sink import HistorySink
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch
-from controller.performance.batch import Rates, Samples
-from controller.performance.ports import PortTable
-ports = PortTable()
+from apps.exporters.sink import RatedSamples
+from controller.performance.batch import SampleRates, Samples
+from controller.performance.ports import PortRows
+ports = PortRows()
 ports.add(1, 1, "eth1", 1e9)
 sink = HistorySink(Path(sys.argv[1]), HistorySettings(part_rows=40), ports, logging.getLogger())
 rows, mask = np.zeros(1, np.int32), np.zeros(1, np.uint16)
 for number in range(10**9):
     at = np.full(1, 1_700_002_800.0 + number)
     counters = np.full((1, 12), number, np.uint64)
-    rates = Rates(rows, at, at, np.ones((1, 12)), np.ones((1, 2)), np.zeros(1, np.uint8), mask, mask)
-    sink.write(Batch(Samples(rows, at, at, counters), rates))
+    rates = SampleRates(rows, at, at, np.ones((1, 12)), np.ones((1, 2)), np.zeros(1, np.uint8), mask, mask)
+    sink.write(RatedSamples(Samples(rows, at, at, counters), rates))
     if number % 10 == 9 and sink.flush():
         print(number + 1, flush=True)
 """

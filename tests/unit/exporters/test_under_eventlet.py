@@ -24,18 +24,18 @@ import numpy as np
 from pathlib import Path
 from apps.exporters.registry import build_sinks
 from apps.exporters.settings import OutputSettings, PrometheusSettings
-from apps.exporters.sink import Batch
+from apps.exporters.sink import RatedSamples
 from apps.openflow.framework import NAME
-from controller.performance.batch import Rates, Samples
-from controller.performance.ports import PortTable
-ports = PortTable()
+from controller.performance.batch import SampleRates, Samples
+from controller.performance.ports import PortRows
+ports = PortRows()
 for row in range(4096):
     ports.add(1 + row // 64, 1 + row % 64, "eth", 1e9)
 settings = OutputSettings(prometheus=PrometheusSettings(port=0))
 sinks = build_sinks(settings, Path(sys.argv[1]), ports, logging.getLogger())
 rows, at, none = np.arange(4096, dtype=np.int32), np.full(4096, 1_700_002_800.0), np.zeros(4096, np.uint16)
 counters = np.full((4096, 12), 7, np.uint64)
-rates = Rates(rows, at, at, np.ones((4096, 12)), np.ones((4096, 2)), none.astype(np.uint8), none, none)
+rates = SampleRates(rows, at, at, np.ones((4096, 12)), np.ones((4096, 2)), none.astype(np.uint8), none, none)
 turns = [0]
 def poll():
     while True:
@@ -52,7 +52,7 @@ def watch():
     during = turns[0] - before
     sinks.close()
     print(json.dumps({"framework": NAME, "during": during, "faults": sink.state().faults}), flush=True)
-sinks.write(Batch(Samples(rows, at, at, counters), rates))
+sinks.write(RatedSamples(Samples(rows, at, at, counters), rates))
 print(sinks.by_name["prometheus"].server.port, flush=True)
 hub.spawn(poll)
 hub.joinall([hub.spawn(watch)])
