@@ -62,7 +62,7 @@ def test_a_feed_is_given_priority(tmp_path: Path) -> None:
             wait(lambda: all(_LOST.search(log) for log in logs()))
             market, backup = map(lost_pct, logs())
             assert backup > 10
-            assert market < 2
+            assert market < backup / 4, "a busy machine loses packets of both, a queue those of one"
             assert reader.run(see_logs)
             shown = reader.run(see)
             assert re.search(r"^market .* 6 +loss_pct 0.1 ", shown, re.MULTILINE)
