@@ -27,7 +27,7 @@ from controller.events import (
     TableChanged,
 )
 from controller.kernel.aggregations import aggregations_of
-from controller.kernel.domains import address_of, domain_of
+from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import WriteLog
 from controller.membership.core import MembershipCore
@@ -58,6 +58,7 @@ from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.multicast.tagged import TaggedFrames
 from controller.multicast.vlan_gate import membership_of
+from controller.multicast.waiting import WaitingGroups
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest
@@ -79,9 +80,6 @@ FABRICS_SETTLE_S = 1.0
 
 ROOM_INTERVAL_S = 10.0
 """How often it is told that groups are refused for want of room, and looked for those that are not remembered."""
-
-ROOM_BATCH = 64
-"""Groups that waited for room and are served in one go; others come first before the next ones."""
 
 
 class Due(Enum):
@@ -115,10 +113,14 @@ class MulticastCore:
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
         self.registered = RegisteredGroups(policy.registrations, self.plane)
-        self.proxy = MembershipProxy(self)
+        self.proxy = MembershipProxy(
+            self.counters, lambda: self.policy, self.fabric, self.plane, self.sections, self.vlan_ports, self.perform
+        )
         self.flood = FloodPlane(self.installer)
-        self.legs = MemberLegs(self)
         self.topology = FabricFollower(self)
+        self.legs = MemberLegs(
+            self.fabric, self.registered, self.flood, self.topology, self.perform, self.group_changed
+        )
         self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
         self.gate = Gate(policy, self.plane, self.registered, self.fabric, self._audited, self._group_refused)
@@ -141,6 +143,15 @@ class MulticastCore:
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
         )
+        self.waiting = WaitingGroups(
+            self.gate.room,
+            self.registered,
+            self.memberships,
+            self.senders,
+            self.operator.static,
+            self.apply,
+            self.perform,
+        )
         self.tagged = TaggedFrames(self.installer, self.counters)
         self.tagged.use_check_interval(policy.check.interval_s, now)
         self.places = HostPlaces(self.fabric.fabrics.is_one)
@@ -152,7 +163,22 @@ class MulticastCore:
         self.following = PolicyFollower(self)
         self.following_members = MembershipEffects(self)
         self.frames = MulticastIntake(self, self.following_members.apply)
-        self.edge_ports = EdgePorts(self)
+        self.edge_ports = EdgePorts(
+            self.frames,
+            self.places,
+            self.fabric,
+            self.flood_guard,
+            self.legs,
+            self.memberships,
+            self.operator.static,
+            self.plane,
+            self.proxy,
+            self.senders,
+            self.topology,
+            self.vlan_ports,
+            self.following_members,
+            self.perform,
+        )
         self.restart = Restart(self)
         self._now = now
         self._effects: list[Output] = []
@@ -275,21 +301,12 @@ class MulticastCore:
 
     def settle_room(self, now: float) -> None:
         """Count what has a tree from now on, and take the trees of groups that gave way."""
-        for group in self.gate.room.settle():
-            self._effects += self.senders.give_way(group, now)
+        self.waiting.settle(now)
 
     def _serve_waiting(self, now: float) -> None:
         """Serve groups that were refused for want of room, as far as there is some now."""
         room = self.gate.room
-        self.settle_room(now)
-        for group in room.next_waiting(ROOM_BATCH):
-            for name in self.registered.asked_for_as(group):
-                vlan_id = domain_of(name)
-                if self.memberships.is_known(vlan_id):
-                    membership = self.memberships.of(vlan_id)
-                    self.apply(membership.reconsider_refused(address_of(name), now), now, vlan_id=vlan_id)
-                self.operator.static.room_made(name, now)
-            self._effects += self.senders.room_made(group, now)
+        self.waiting.serve(now)
         if room.waits():
             self._set_due(Due.ROOM, now)
         elif room.overflowed and not room.waiting_count and Due.ROOM not in self._due:
@@ -357,29 +374,6 @@ class MulticastCore:
         if due_s is not None:
             answered_s = now + self.policy.multicast.querier.response_interval_s + 2.0
             self._set_due(Due.RELEASE, min(max(due_s, answered_s), self._release_latest_s))
-
-    def port_removed(self, dpid: int, port_no: int, now: float) -> None:
-        """Forget the members and senders of a port that leads to hosts no more."""
-        self.edge_ports.removed(dpid, port_no, now)
-
-    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
-        """Keep the members and senders of a port whose switch is gone; they age until it is back."""
-        self.edge_ports.suspended(dpid, port_no, now)
-
-    def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
-        """Forget the memberships and senders of a host at a place where it is no more."""
-        self.edge_ports.host_left(mac, dpid, port_no, now)
-
-    def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
-        """Look again at what a host said before it was known to be at a port, and at who uses its addresses."""
-        for frame in self.places.early_reports(mac, *self.legs.home((dpid, port_no)), now):
-            self.frames.packet_received(PacketReceived(dpid, port_no, frame), now)
-        names, vlan_id = tuple(addresses), domain_of(mac)
-        membership, moved = self.memberships.of(vlan_id), tuple(address_of(name) for name in names)
-        self.apply(membership.addresses_moved(moved, now), now, vlan_id=vlan_id)
-        if membership.router_ports.speak_for((address_of(mac), *moved)):
-            self.apply(membership.reconsider_routers(now), now, vlan_id=vlan_id)
-        self._effects += self.senders.addresses_moved(names, now)
 
     # Switches
 

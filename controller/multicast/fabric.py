@@ -54,7 +54,23 @@ _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 """Highest physical port number by OpenFlow version (OFPP_MAX)."""
 
 
-class Owner(Protocol):
+class ServedPorts(Protocol):
+    """Who serves ports that lead to hosts, and the hosts there."""
+
+    def removed(self, dpid: int, port_no: int, now: float) -> None:
+        """Forget what was at a port that leads to hosts no more."""
+
+    def suspended(self, dpid: int, port_no: int, now: float) -> None:
+        """Keep what is at a port whose switch is gone, until it is back or too old."""
+
+    def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
+        """Forget a host at a place where it is no more."""
+
+    def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
+        """Look again at what concerns a host and addresses that are known to be at a port."""
+
+
+class FollowerOwner(Protocol):
     """What the follower asks the core around it."""
 
     counters: Counter[str]
@@ -83,17 +99,9 @@ class Owner(Protocol):
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port."""
 
-    def port_removed(self, dpid: int, port_no: int, now: float) -> None:
-        """Forget what was at a port that leads to hosts no more."""
-
-    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
-        """Keep what is at a port whose switch is gone, until it is back or too old."""
-
-    def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
-        """Forget a host at a place where it is no more."""
-
-    def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
-        """Look again at what concerns a host and addresses that are known to be at a port."""
+    @property
+    def edge_ports(self) -> ServedPorts:
+        """Ports that lead to hosts."""
 
 
 class FabricFollower:
@@ -107,7 +115,7 @@ class FabricFollower:
     `repaired_count` counts the trees that lost a link, `repair_due_s` is when the next of them are built around it.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: FollowerOwner) -> None:
         self.fabric = owner.fabric
         self.flood_due_s: float | None = None
         self.repair_due_s: float | None = None
@@ -351,7 +359,7 @@ class FabricFollower:
         gone = sorted(place for place in self.edges if place[0] == dpid)
         self.edges.difference_update(gone)
         for _, port_no in gone:
-            self._owner.port_suspended(dpid, port_no, now)
+            self._owner.edge_ports.suspended(dpid, port_no, now)
         forest = self._owner.plane.forest
         if dpid in forest.graph:
             self.repaired_count += forest.lose_node(dpid)
@@ -452,7 +460,7 @@ class FabricFollower:
             self._owner.port_added(dpid, port_no, now)
         else:
             self.edges.discard((dpid, port_no))
-            self._owner.port_removed(dpid, port_no, now)
+            self._owner.edge_ports.removed(dpid, port_no, now)
             if role is PortRole.TRUNK:
                 self._follow_kind(dpid, now)
 
@@ -478,10 +486,10 @@ class FabricFollower:
                 self._owner.places.note(mac, *self.fabric.aggregations.home((before.dpid, before.port_no)))
         home = self.fabric.aggregations.home((dpid, port_no))
         for place in self._owner.places.left(mac, *home):
-            self._owner.host_left(mac, *place, now)
+            self._owner.edge_ports.host_left(mac, *place, now)
         if home != (dpid, port_no) or home in self.fabric.aggregations.homes:
             self.flood_soon(now, *(leg[0] for leg in self.fabric.aggregations.legs(home)))
-        self._owner.host_placed(mac, dpid, port_no, (mac, *addresses), now)
+        self._owner.edge_ports.host_placed(mac, dpid, port_no, (mac, *addresses), now)
         return True
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.membership.settings import applies
+from controller.multicast.callbacks import Apply
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
@@ -48,7 +48,7 @@ QUERIES_PER_S, QUERIES_BURST = 10.0, 20.0
 """Queries of another router that are passed on from one port."""
 
 
-class Owner(Protocol):
+class FramesOwner(Protocol):
     """What the intake of frames asks the core around it."""
 
     counters: Counter[str]
@@ -70,15 +70,6 @@ class Owner(Protocol):
         """Take effects that followed from a frame."""
 
 
-class Apply(Protocol):
-    """Has done what followed in the membership of a domain."""
-
-    def __call__(
-        self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0
-    ) -> None:
-        """Take the effects."""
-
-
 class MulticastIntake:
     """Decodes what a switch sent to the controller and hands it to membership, senders and routers.
 
@@ -87,7 +78,7 @@ class MulticastIntake:
     (`controller.rules.pipeline`), and is handled without it.
     """
 
-    def __init__(self, owner: Owner, apply: Apply) -> None:
+    def __init__(self, owner: FramesOwner, apply: Apply) -> None:
         self._owner = owner
         self._apply = apply
         self._counters = owner.counters

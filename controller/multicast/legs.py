@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
 from controller.kernel.domains import domain_of
 from controller.membership.events import FilterMode, Interest
+from controller.multicast.callbacks import GroupChanged, Perform
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Place, SenderKey
@@ -15,21 +15,6 @@ from controller.multicast.registered import RegisteredGroups
 from controller.wire.addresses import is_link_scope_group
 from topology.aggregations import chosen
 from topology.live import LiveFabric
-
-
-class Owner(Protocol):
-    """What the core around has for the legs."""
-
-    fabric: LiveFabric
-    registered: RegisteredGroups
-    flood: FloodPlane
-    topology: FabricFollower
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed."""
-
-    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
-        """Take note that a group changed."""
 
 
 class MemberLegs:
@@ -41,23 +26,36 @@ class MemberLegs:
     only if nobody there is a receiver of these sources.
     """
 
-    def __init__(self, core: Owner) -> None:
-        self._core = core
+    def __init__(
+        self,
+        fabric: LiveFabric,
+        registered: RegisteredGroups,
+        flood: FloodPlane,
+        topology: FabricFollower,
+        perform: Perform,
+        group_changed: GroupChanged,
+    ) -> None:
+        self._fabric = fabric
+        self._registered = registered
+        self._flood = flood
+        self._topology = topology
+        self._perform = perform
+        self._group_changed = group_changed
         self._wanted: dict[bytes, dict[Place, Interest]] = {}
         self._placed: dict[tuple[Place, bytes], Place] = {}
         self._own: dict[tuple[Place, bytes], dict[bytes, set[SenderKey]]] = {}
 
     def home(self, place: Place) -> Place:
         """Return the port that stands for all of a port's group."""
-        return self._core.fabric.aggregations.homes.get(place, place)
+        return self._fabric.aggregations.homes.get(place, place)
 
     def is_one_port(self, one: Place, other: Place) -> bool:
         """Tell whether two ports are the same, or legs of one group."""
-        return self._core.fabric.is_one_port(one, other)
+        return self._fabric.is_one_port(one, other)
 
     def other_legs(self, leg: Place) -> list[Place]:
         """Return the legs of a port's group at switches that are there, but the port itself."""
-        fabric = self._core.fabric
+        fabric = self._fabric
         if leg not in fabric.aggregations.homes:
             return []
         return [at for at in fabric.aggregations.legs(leg) if at != leg and fabric.ofp_version(at[0]) is not None]
@@ -75,7 +73,7 @@ class MemberLegs:
 
     def members_at(self, group: bytes, dpid: int, ports: Iterable[Place]) -> list[Place]:
         """Return which ports of a switch members are known by, of those `ports` by which they get a group."""
-        homes = self._core.fabric.aggregations.homes
+        homes = self._fabric.aggregations.homes
         if not homes:
             return list(ports)
         known = [home for home in self._wanted.get(group, ()) if home[0] == dpid]
@@ -88,13 +86,13 @@ class MemberLegs:
     def serves(self, place: Place, group: bytes) -> bool:
         """Tell whether the members known by a port are given a group where they get it."""
         dpid, port_no = self._placed.get((place, group), place)
-        return port_no in self._core.registered.ports_at(group, dpid)
+        return port_no in self._registered.ports_at(group, dpid)
 
     def interest_changed(
         self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency = Urgency.PROMPT
     ) -> None:
         """Follow what the members known by a port want of a group now; None: nothing any more."""
-        home = self._core.fabric.aggregations.homes.get(place)
+        home = self._fabric.aggregations.homes.get(place)
         if home is None:
             self._put(place, group, interest, now, urgency)
             return
@@ -121,7 +119,7 @@ class MemberLegs:
 
     def sends(self, group: bytes, key: SenderKey, now: float) -> None:
         """Take in that a host behind a leg is to send to a group, before it may."""
-        if (key.dpid, key.port_no) not in self._core.fabric.aggregations.homes:
+        if (key.dpid, key.port_no) not in self._fabric.aggregations.homes:
             return
         entry = (self.home((key.dpid, key.port_no)), group)
         own = self._own.setdefault(entry, {})
@@ -146,7 +144,7 @@ class MemberLegs:
 
     def _own_changed(self, home: Place, carrier: bytes, now: float, urgency: Urgency) -> None:
         """Have who is behind a port's legs get what others send to a group, by whichever name it is asked for."""
-        for group in self._core.registered.asked_for_as(carrier):
+        for group in self._registered.asked_for_as(carrier):
             if home in self._wanted.get(group, ()):
                 self._place(home, group, now, urgency)
 
@@ -154,7 +152,7 @@ class MemberLegs:
         entry = (home, group)
         wanted = self._wanted.get(group, {}).get(home)
         if wanted is not None:
-            wanted = _without(wanted, self._own.get((home, self._core.registered.carrier(group)), ()))
+            wanted = _without(wanted, self._own.get((home, self._registered.carrier(group)), ()))
         before = self._placed.get(entry)
         leg = self._leg(home, group, before) if wanted is not None else None
         if leg is not None:
@@ -165,26 +163,25 @@ class MemberLegs:
         if before is not None and before != leg:
             self._put(before, group, None, now, urgency)
         if leg is not None or before is not None:
-            self._core.group_changed(group, now, home[0])
+            self._group_changed(group, now, home[0])
 
     def _leg(self, home: Place, group: bytes, before: Place | None) -> Place | None:
-        fabric = self._core.fabric
+        fabric = self._fabric
         if is_link_scope_group(group):
             return fabric.flooded_leg(home)
         working = fabric.working_legs(home)
         return before if before in working else chosen(group, working)
 
     def _put(self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency) -> None:
-        core = self._core
         if not is_link_scope_group(group):
-            effects = core.registered.interest_changed(*place, group, interest, now, urgency)
+            effects = self._registered.interest_changed(*place, group, interest, now, urgency)
             if effects:
-                core.perform(effects)
+                self._perform(effects)
         elif not domain_of(group):
-            effects, refresh = core.flood.interest_changed(*place, group, interest is not None, now)
-            core.perform(effects)
+            effects, refresh = self._flood.interest_changed(*place, group, interest is not None, now)
+            self._perform(effects)
             if refresh:
-                core.topology.flood_soon(now)
+                self._topology.flood_soon(now)
 
 
 def _without(interest: Interest, sources: Iterable[bytes]) -> Interest | None:

@@ -35,7 +35,7 @@ from controller.multicast.senders import SenderTable
 from topology.live import LiveFabric
 
 
-class Owner(Protocol):
+class EffectsOwner(Protocol):
     """What the core around has for what follows."""
 
     counters: Counter[str]
@@ -65,7 +65,7 @@ class Owner(Protocol):
 class MembershipEffects:
     """Has done what a membership core answers."""
 
-    def __init__(self, core: Owner) -> None:
+    def __init__(self, core: EffectsOwner) -> None:
         self._core = core
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:

@@ -26,8 +26,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
-from controller.multicast.static_members import Owner as StaticOwner
-from controller.multicast.static_members import StaticMembers
+from controller.multicast.static_members import StaticMembers, StaticMembersOwner
 from controller.rules.installer import Installer
 from controller.snapshot.events import State
 from controller.trees.forest import Forest
@@ -75,7 +74,7 @@ class SettingKeeper(Protocol):
         """Take note that something is set otherwise."""
 
 
-class Owner(StaticOwner, Protocol):
+class OperatorOwner(StaticMembersOwner, Protocol):
     """What operators' actions ask the core around them."""
 
     counters: Counter[str]
@@ -109,7 +108,7 @@ class Operator:
     way to nothing that hosts or the policy say.
     """
 
-    def __init__(self, core: Owner) -> None:
+    def __init__(self, core: OperatorOwner) -> None:
         self.static = StaticMembers(core)
         self._core = core
         self._actions: dict[type, Callable[[Any, float], Record]] = {

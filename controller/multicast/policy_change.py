@@ -46,7 +46,7 @@ BUILT_BY = ("tree", "seed", "default_rate_bps")
 """Settings that all trees are built anew for."""
 
 
-class Owner(Protocol):
+class ReloadOwner(Protocol):
     """What has another policy, as the core around the follower has it."""
 
     policy: Policy
@@ -95,7 +95,7 @@ class PolicyFollower:
     A policy that comes in the midst of another begins anew: what either of them concerns is looked at.
     """
 
-    def __init__(self, core: Owner) -> None:
+    def __init__(self, core: ReloadOwner) -> None:
         self._core = core
         self._concern = Concern()
         self._steps: Iterator[InDomain] | None = None

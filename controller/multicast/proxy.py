@@ -6,18 +6,18 @@ Hosts are asked by the controller alone then, and no report of theirs goes to su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
-from controller.config.policy import Policy
 from controller.effects import Notice
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import address_of, domain_of, family_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterAsked, RouterPortChanged, SendQuery
 from controller.membership.settings import timing
+from controller.multicast.callbacks import Perform, PolicyInForce
 from controller.multicast.group import Group, Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.merged_interest import MergedInterest
@@ -34,20 +34,6 @@ SHOWN_GROUPS = 64
 """Groups that are named of those reported at a port; the others are counted."""
 
 
-class Owner(Protocol):
-    """What the core around has for its proxy."""
-
-    counters: Counter[str]
-    policy: Policy
-    fabric: LiveFabric
-    plane: GroupPlane
-    sections: MulticastSections
-    vlan_ports: VlanPorts
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed."""
-
-
 class MembershipProxy:
     """The membership database of every domain of every fabric, and its upstream interfaces.
 
@@ -56,8 +42,23 @@ class MembershipProxy:
     made anew where fabrics are others than they were: a router is told of the members of its own fabric alone.
     """
 
-    def __init__(self, core: Owner) -> None:
-        self._core = core
+    def __init__(
+        self,
+        counters: Counter[str],
+        policy: PolicyInForce,
+        fabric: LiveFabric,
+        plane: GroupPlane,
+        sections: MulticastSections,
+        vlan_ports: VlanPorts,
+        perform: Perform,
+    ) -> None:
+        self._counters = counters
+        self._policy = policy
+        self._fabric = fabric
+        self._plane = plane
+        self._sections = sections
+        self._vlan_ports = vlan_ports
+        self._perform = perform
         self._upstreams: dict[tuple[int, int], Upstream] = {}
         self._database: dict[int, dict[bytes, MergedInterest]] = {}
         self._fabrics_seen = 0
@@ -99,7 +100,7 @@ class MembershipProxy:
                 del self._upstreams[key]
                 self._due.cancel(key)
             if not self._upstreams:
-                self._core.plane.followed_by = None
+                self._plane.followed_by = None
                 self._database.clear()
 
     def port_ready(self, dpid: int, port_no: int, vlan_id: int, now: float) -> None:
@@ -132,11 +133,11 @@ class MembershipProxy:
             if self._fabric_of(at[0]) != fabric:
                 continue
             wanted = None
-            if self._core.plane.routers.may_have(*at, name):
+            if self._plane.routers.may_have(*at, name):
                 own = after if at == place else _interest_at(group, at)
                 wanted = merged.without(own)
             if upstream.tell(at, name, wanted, now):
-                self._core.sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
+                self._sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
         self._await(upstream)
 
     def started(self, now: float) -> None:
@@ -155,7 +156,7 @@ class MembershipProxy:
                 names = [*wanted, *(name for name in told.wanted if name not in wanted)]
                 changed_count = sum(upstream.tell(place, name, wanted.get(name), now) for name in names)
                 if changed_count:
-                    self._core.sections.router_port_changed(*place, upstream.family, upstream.vlan_id)
+                    self._sections.router_port_changed(*place, upstream.family, upstream.vlan_id)
             self._await(upstream)
 
     def _fabrics_now(self) -> int:
@@ -164,19 +165,19 @@ class MembershipProxy:
         Those that are there while the controller starts do not count: their links are not known yet, and what a
         router heard of the members of its fabric before would be taken back.
         """
-        fabrics = self._core.fabric.fabrics
+        fabrics = self._fabric.fabrics
         return fabrics.version if len(fabrics) > 1 and not self._is_starting else 0
 
     def _fabric_of(self, dpid: int) -> int:
         """Return the lowest datapath id of a switch's fabric; 0 while there is one fabric."""
         if not self._fabrics_seen:
             return 0
-        fabric = self._core.fabric.fabrics.of(dpid)
+        fabric = self._fabric.fabrics.of(dpid)
         return dpid if fabric is None else fabric.dpid
 
     def _begin(self) -> None:
         """Take in what all members want, and follow it from now on."""
-        plane = self._core.plane
+        plane = self._plane
         plane.followed_by = self
         self._fabrics_seen = self._fabrics_now()
         self._database.clear()
@@ -190,7 +191,7 @@ class MembershipProxy:
                     merged.replace(None, interest)
 
     def _wanted_at(self, place: Place, key: tuple[int, int]) -> Iterator[tuple[bytes, Interest]]:
-        plane = self._core.plane
+        plane = self._plane
         for name, merged in self._database.get(self._fabric_of(place[0]), {}).items():
             if (domain_of(name), family_of(name)) == key and plane.routers.may_have(*place, name):
                 wanted = merged.without(_interest_at(plane.groups[name], place))
@@ -205,9 +206,8 @@ class MembershipProxy:
         upstream = self._upstreams.get((vlan_id, query.family))
         if upstream is None or (asked.dpid, asked.port_no) not in upstream.ports:
             return
-        core = self._core
-        values = timing(membership_settings(core.policy))
-        core.counters["proxy-queries"] += 1
+        values = timing(membership_settings(self._policy()))
+        self._counters["proxy-queries"] += 1
         if upstream.asked(query, values.robustness, values.membership_s, now):
             protocol = "IGMP" if query.family == 4 else "MLD"
             version = upstream.version(now)
@@ -216,9 +216,9 @@ class MembershipProxy:
                 f"memberships are reported to routers in {protocol}v{version} from now on."
             )
             fields = (("dpid", asked.dpid), ("port_no", asked.port_no), ("version", version))
-            core.perform((Notice("proxy-version", text, fields),))
+            self._perform((Notice("proxy-version", text, fields),))
             for place in upstream.ports:
-                core.sections.router_port_changed(*place, query.family, vlan_id)
+                self._sections.router_port_changed(*place, query.family, vlan_id)
         self._await(upstream)
 
     def own_query_sent(self, query: SendQuery, vlan_id: int, now: float) -> None:
@@ -243,14 +243,13 @@ class MembershipProxy:
             self._await(upstream)
 
     def _send(self, upstream: Upstream, place: Place, version: int, records: tuple[Any, ...]) -> None:
-        core = self._core
-        proxy = core.policy.multicast.proxy
+        proxy = self._policy().multicast.proxy
         source = proxy.address_v6
         if upstream.family == 4:
             source = _sources(proxy.vlan_addresses_v4).get(upstream.vlan_id, proxy.address_v4)
         frame = encode(Report(upstream.family, version, CONTROLLER_MAC, source, records))
-        core.counters["proxy-reports"] += 1
-        core.perform(core.vlan_ports.sent(place[0], (place[1],), frame, upstream.vlan_id))
+        self._counters["proxy-reports"] += 1
+        self._perform(self._vlan_ports.sent(place[0], (place[1],), frame, upstream.vlan_id))
 
     def _await(self, upstream: Upstream) -> None:
         key, due_s = (upstream.vlan_id, upstream.family), upstream.due.next()

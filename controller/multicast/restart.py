@@ -16,6 +16,7 @@ from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.membership.journal import postpone
+from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.following import GROUP_COST, MEMBER_COST, SENDER_COST, Following
@@ -35,9 +36,10 @@ SLICE_COST = 250
 TOPOLOGY_COST = 2
 
 
-class Owner(Protocol):
+class RestartOwner(Protocol):
     """What a restart asks of the core around it."""
 
+    edge_ports: EdgePorts
     fabric: LiveFabric
     journal: MulticastJournal
     memberships: Memberships
@@ -50,9 +52,6 @@ class Owner(Protocol):
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve a port that leads to hosts."""
-
-    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
-        """Keep what is known of a port that is not served yet."""
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
@@ -71,7 +70,7 @@ class Restart:
     `follows` tells whether the core follows another controller's log, and does not lead.
     """
 
-    def __init__(self, core: Owner) -> None:
+    def __init__(self, core: RestartOwner) -> None:
         self.due_s: float | None = None
         self._core = core
         self._now = 0.0
@@ -201,7 +200,7 @@ class Restart:
             core.topology.apply(event, self._now)
             yield TOPOLOGY_COST
         for dpid, port_no in sorted(core.topology.edges):  # none is served before discovery has confirmed it
-            core.port_suspended(dpid, port_no, self._now)
+            core.edge_ports.suspended(dpid, port_no, self._now)
             yield TOPOLOGY_COST
         for vlan_id, routers in restored.routers.items():
             known = [record for record in routers if self._is_in_domain(record, vlan_id)]

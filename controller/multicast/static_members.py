@@ -48,7 +48,7 @@ class ShownStaticMembers(Protocol):
     ports: DocumentLog[Place]
 
 
-class Owner(Protocol):
+class StaticMembersOwner(Protocol):
     """What static members ask the core around them."""
 
     policy: Policy
@@ -82,7 +82,7 @@ class StaticMembers:
     lowered. `served` also holds those of ports whose switch is gone for now, for their entries may be in use there.
     """
 
-    def __init__(self, core: Owner) -> None:
+    def __init__(self, core: StaticMembersOwner) -> None:
         self.served: set[Key] = set()
         self._core = core
         self._given: dict[int, dict[int, dict[bytes, _Given]]] = {}

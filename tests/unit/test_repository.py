@@ -139,12 +139,6 @@ def test_a_circle_of_imports_is_found() -> None:
         assert import_circle({**sources, "a.two": ""}) == []
 
 
-STILL_SHARED = """
-Owner
-"""
-"""Class names that stand for several things: a reader has to look where each comes from. None may be added."""
-
-
 def classes_by_name(sources: Mapping[str, str]) -> dict[str, list[str]]:
     """In which of these modules a public class of each name is defined."""
     found: dict[str, list[str]] = {}
@@ -157,9 +151,7 @@ def classes_by_name(sources: Mapping[str, str]) -> dict[str, list[str]]:
 
 def test_no_class_name_stands_for_two_things() -> None:
     sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in modules(*PACKAGES)}
-    shared = {name: places for name, places in classes_by_name(sources).items() if len(places) > 1}
-    assert {name: places for name, places in shared.items() if name not in STILL_SHARED.split()} == {}
-    assert set(STILL_SHARED.split()) - shared.keys() == set()
+    assert {name: places for name, places in classes_by_name(sources).items() if len(places) > 1} == {}
 
 
 def test_a_class_name_that_stands_for_two_things_is_found() -> None:
