@@ -32,6 +32,7 @@ from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import sent
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
+from controller.multicast.waiting import WaitingGroups
 from topology.live import LiveFabric
 
 
@@ -51,15 +52,13 @@ class EffectsOwner(Protocol):
     senders: SenderTable
     memberships: Memberships
     vlan_ports: VlanPorts
+    waiting: WaitingGroups
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Take effects that followed."""
 
     def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
         """Take note that a group changed."""
-
-    def settle_room(self, now: float) -> None:
-        """Count what has a tree from now on."""
 
 
 class MembershipEffects:
@@ -96,7 +95,7 @@ class MembershipEffects:
                 core.perform((effect,))
         if vlan_id:
             core.memberships.followed(vlan_id)
-        core.settle_room(now)
+        core.waiting.settle(now)
 
     def _send_query(self, effect: SendQuery, now: float, vlan_id: int) -> None:
         """Ask the hosts at a port: those behind a link aggregation group by the leg that gets what all get."""
