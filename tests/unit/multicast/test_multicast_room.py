@@ -11,7 +11,7 @@ from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.events import DeadlineReached
-from controller.multicast import core, room
+from controller.multicast import room, waiting
 from controller.multicast.events import PolicyLoaded
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.events import PortRole, PortRoleChanged
@@ -123,7 +123,7 @@ def test_those_that_wait_are_served_in_their_order(make_world):
 
 
 def test_room_that_many_leave_at_once_is_given_in_steps(make_world, monkeypatch):
-    monkeypatch.setattr(core, "ROOM_BATCH", 2)
+    monkeypatch.setattr(waiting, "ROOM_BATCH", 2)
     world = make_world("leaf-spine", limited(10))
     for n in range(20):
         world.join("h3" if n < 10 else "h5", group(n))
@@ -304,7 +304,7 @@ def test_of_those_that_wait_no_more_than_the_bound_are_remembered(make_world, mo
 
 
 def test_when_one_that_waited_is_served_others_of_its_group_are_next(make_world, monkeypatch):
-    monkeypatch.setattr(core, "ROOM_BATCH", 1)
+    monkeypatch.setattr(waiting, "ROOM_BATCH", 1)
     world = make_world("leaf-spine", limited(4))
     for n in range(4):
         world.join("h3", group(n))
