@@ -17,6 +17,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.membership.events import InterestChanged, MembershipEffect
 from controller.membership.journal import forget
+from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
@@ -80,8 +81,9 @@ class Owner(Protocol):
     topology: FabricFollower
     vlan_ports: VlanPorts
 
-    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
-        """Keep what is known of a port that is not served yet."""
+    @property
+    def edge_ports(self) -> EdgePorts:
+        """Ports that lead to hosts."""
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
@@ -239,7 +241,7 @@ class Following:
         self._apply(events, now)
         for port_no, role in roles.items():
             if role is PortRole.EDGE:
-                self._core.port_suspended(dpid, port_no, now)
+                self._core.edge_ports.suspended(dpid, port_no, now)
 
     def _link(self, before: Record | None, value: Record | None, now: float) -> None:
         former = None if before is None else read_logged_link(before)
