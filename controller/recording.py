@@ -43,6 +43,7 @@ WRITTEN_AS: Mapping[str, str] = MappingProxyType(
         "controller.log.LogEntryKind": "Kind",
         "controller.performance.batch.SampleRates": "Rates",
         "controller.performance.events.PortSeverity": "Severity",
+        "controller.performance.schedule.ReplyVerdict": "Verdict",
         "controller.rules.model.FlowEntry": "Rule",
         "controller.rules.model.FlowKey": "RuleKey",
         "topology.graph.NodeKind": "Kind",

@@ -221,6 +221,8 @@ def test_who_takes_no_reports_of_a_watch_is_told_no_more(etcd_server: EtcdServer
     engine = EtcdEngine(Access((etcd_server.endpoint,)), WAIT_S)
     before = engine.ask(ReadPage(prefix)).revision
     watch = engine.watch(prefix, before)
+    assert type(engine.ask(Transaction((), (PutKey(f"{prefix}a", "first"),)))) is Committed
+    assert type(watch.take(WAIT_S)) is KeyChanges, "from here on each change is told as it comes"
     for turn in range(3):
         assert type(engine.ask(Transaction((), (PutKey(f"{prefix}a", str(turn)),)))) is Committed
     watch._thread.join(WAIT_S)

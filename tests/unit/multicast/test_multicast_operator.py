@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controller.config.policy import Policy
+from controller.config.service_class_settings import Aliases
 from controller.config.settings import Limits, Multicast
 from controller.effects import ActionRefused, ActionTaken
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
@@ -434,8 +435,9 @@ def test_the_field_at_fault_is_named(name, fields, field):
 
 
 def test_every_action_leaves_an_event(make_world):
-    world = make_world("leaf-spine", POLICY)
+    world = make_world("leaf-spine", replace(POLICY, aliases=Aliases(mode="dynamic")))
     world.join("h1")
+    world.send("h3")
     dpid, port_no = world.hosts["h3"].place
     gone = world.hosts["h5"].dpid
     assert gone != dpid
@@ -446,6 +448,7 @@ def test_every_action_leaves_an_event(make_world):
         "router-port-add": {"family": 6, "dpid": dpid, "port_no": port_no},
         "switch-drain": {"dpid": dpid},
         "group-rebuild": {"group": NAME},
+        "alias-add": {"group": NAME},
         "counters-reset": {},
     }
     log = world.core.sections.events.section

@@ -92,7 +92,7 @@ def test_a_failure_costs_one_event_and_no_deadline(caplog: pytest.LogCaptureFixt
         assert len(told_until(app.core, DeadlineReached)) == 2
         assert len(told_until(other.core, PacketReceived)) == 2, "others are told all the same"
         assert app.ask(lambda: app.notices["handler-failed"]) == 1
-    assert "NotingApp: The handling of PacketReceived failed." in caplog.text and FAULT in caplog.text
+    assert "Noting: The handling of PacketReceived failed." in caplog.text and FAULT in caplog.text
 
 
 class Asked(NotingApp):
