@@ -197,8 +197,10 @@ class DesignatedTrees:
         """Choose and account the way between two ToRs; the caller counts the new one."""
         load, capacity, salt = self.load_bps, self._capacity, self._salts[group]
         here, there = self._lower[tor], self._lower[first]
-        to_tor = [inf if c == NONE else (load[c] + rate) / capacity[c] for c in here]
-        to_first = [inf if c == NONE else (load[c] + rate) / capacity[c] for c in there]
+        # A way on which nothing more is sent counts as free, as it does to the live controller.
+        counts = 1 if rate else 0
+        to_tor = [inf if c == NONE else counts * (load[c] + rate) / capacity[c] for c in here]
+        to_first = [inf if c == NONE else counts * (load[c] + rate) / capacity[c] for c in there]
         pod, home = self._tor_pod[tor], self._tor_pod[first]
         at = group * self._pod_count
         if pod == home:
@@ -222,14 +224,14 @@ class DesignatedTrees:
                 busiest = to_tor[a]
                 if busiest > least or busiest == inf:
                     continue
-                use = (load[near] + rate) / capacity[near]
+                use = counts * (load[near] + rate) / capacity[near]
                 # Each direction counts, one after the other, so that equals are equal to the live controller too.
                 total = 2 * busiest + use + use
                 busiest = max(busiest, use)
                 if busiest > least:
                     continue
                 for b, far in below[home]:
-                    use = (load[far] + rate) / capacity[far]
+                    use = counts * (load[far] + rate) / capacity[far]
                     most = max(busiest, to_first[b], use)
                     whole = 2 * to_first[b] + total + use + use
                     if most == inf or most > least or (most == least and whole > least_sum):
@@ -251,6 +253,7 @@ class DesignatedTrees:
     def _second_pod(self, group: int, salt: int, tor: int, pod: int, rate: int) -> tuple[int, Option | None]:
         """Choose the core over a tree within one pod, and account the link to it."""
         load, capacity = self.load_bps, self._capacity
+        counts = 1 if rate else 0
         home = self._touching[group]
         row = self._upper[home][self._pods[group * self._pod_count + home] % self._width]
         best: tuple[float, float, int] | None = None
@@ -259,7 +262,7 @@ class DesignatedTrees:
             option = None if link == NONE else self._aggregation(salt, tor, pod, candidate, rate)
             if option is None:
                 continue
-            uses = [(load[c] + rate) / capacity[c] for c in (link, self._lower[tor][option[0]], option[1])]
+            uses = [counts * (load[c] + rate) / capacity[c] for c in (link, self._lower[tor][option[0]], option[1])]
             score = (max(uses), uses[0] + uses[1] + uses[2], salt * self._core_hash[candidate] & MASK)
             if best is None or score < best:
                 best, core, chosen = score, candidate, option
@@ -284,11 +287,12 @@ class DesignatedTrees:
         if len(living) <= 1:
             return living[0] if living else None
         load, capacity = self.load_bps, self._capacity
+        counts = 1 if rate else 0
 
         def score(option: Option) -> tuple[float, float, int]:
             k, cable = option
-            low = (load[row[k]] + rate) / capacity[row[k]]
-            high = (load[cable] + rate) / capacity[cable]
+            low = counts * (load[row[k]] + rate) / capacity[row[k]]
+            high = counts * (load[cable] + rate) / capacity[cable]
             return max(low, high), low + high, salt * self._hashes[pod][k] & MASK
 
         return min(living, key=score)

@@ -93,6 +93,19 @@ def test_the_trees_are_those_of_the_forest_after_every_join_and_leave(lab, name,
     assert stream.tree_links.tolist() == sizes
 
 
+def test_a_group_that_sends_nothing_is_placed_without_regard_to_loads_as_the_forest_places_it(lab):
+    fabric = BulkFabric.of(wide(lab))
+    forest = Forest(fabric.graph.copy(), seed=3)
+    salts = np.array([Tree(group, 3).salt for group in range(2)], dtype=np.uint64)
+    stream = Stream(fabric, [300_000_000, 0], salts=salts)
+    forest.set_group_rate(0, 300_000_000)
+    forest.set_group_rate(1, 0)
+    for group, tor in ((0, 0), (0, 1), (1, 0), (1, len(fabric.tors) - 1)):
+        stream.join(group, tor)
+        forest.join(group, fabric.tors[tor], TreeRole.RECEIVER)
+        assert links(fabric, stream, group) == {frozenset(link) for link in forest.tree(group).links()}
+
+
 @pytest.mark.parametrize("name", ["fattree", "wide"])
 @pytest.mark.parametrize("rates_bps", [(1000,), (1, 2, 3), (9_000_000, 30_000_000)])
 def test_with_many_groups_too_and_where_many_links_are_equals(lab, name, rates_bps):
