@@ -342,14 +342,14 @@ def crossings(fabric: Fabric, name: bytes, start: End) -> Counter[End]:
     for link in fabric.links:
         one, other = (link.dpid_a, link.port_a), (link.dpid_b, link.port_b)
         far |= {one: other, other: one}
-    rules = fabric.multicast.plane.groups[name].rules
+    entries = fabric.multicast.plane.groups[name].rules
     crossed, waiting = Counter[End](), [start]
     while waiting:
         dpid, in_port = waiting.pop()
-        for key, rule in rules.get(dpid, {}).items():
-            if key.table != VLAN_FORWARD:
+        for entry in entries.get(dpid, ()):
+            if entry.key.table != VLAN_FORWARD:
                 continue
-            for action in rule.actions:
+            for action in entry.actions:
                 end = (dpid, action.port_no) if isinstance(action, Output) else None
                 if end in far and end != (dpid, in_port):
                     crossed[end] += 1
