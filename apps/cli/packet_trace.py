@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,11 @@ FIRST_ROW = 2
 """The line of the first row in a CSV file with a header."""
 
 
-def read_packet_trace(path: Path) -> Trace:
-    """Return the packets of a file, groups numbered in the order in which they come; InputError tells of faults."""
+def read_packet_trace(path: Path, numbers: Mapping[str, int] | None = None) -> Trace:
+    """Return the packets of a file; InputError tells of faults.
+
+    Groups are numbered as `numbers` says, which has all that there may be, else in the order in which they come.
+    """
     is_parquet = False
     try:
         with path.open("rb") as file:
@@ -30,7 +34,7 @@ def read_packet_trace(path: Path) -> Trace:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
-    return _trace(table, path, is_parquet)
+    return _trace(table, path, is_parquet, numbers)
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -57,7 +61,7 @@ def _check_columns(names: list[str], place: Path | str) -> None:
             raise InputError(f"{place}: no column {column}; expected {', '.join(COLUMNS)}, found {found}")
 
 
-def _trace(table: pa.Table, path: Path, is_parquet: bool) -> Trace:
+def _trace(table: pa.Table, path: Path, is_parquet: bool, numbers: Mapping[str, int] | None) -> Trace:
     times = table.column(TIME_COLUMN)
     text = times if pa.types.is_string(times.type) else None
     try:
@@ -77,8 +81,16 @@ def _trace(table: pa.Table, path: Path, is_parquet: bool) -> Trace:
             row = int(np.argmax(wrong))
             said = f"{GROUP_COLUMN}: missing" if what is None else f"{TIME_COLUMN}: {times[row].as_py()} {what}"
             raise InputError(f"{_place(path, row, is_parquet)}: {said}")
-    groups = table.column(GROUP_COLUMN).combine_chunks().dictionary_encode().indices
-    return Trace(seconds.tolist(), groups.to_pylist())
+    groups = table.column(GROUP_COLUMN).combine_chunks().dictionary_encode()
+    found = groups.indices.to_numpy()
+    if numbers is not None:
+        known = np.array([numbers.get(str(name), -1) for name in groups.dictionary.to_pylist()], dtype=np.int64)
+        found = known[found] if len(found) else found
+        if (found < 0).any():
+            row = int(np.argmax(found < 0))
+            name = groups[row].as_py()
+            raise InputError(f"{_place(path, row, is_parquet)}: {GROUP_COLUMN}: there is no group {name!r}")
+    return Trace(seconds.tolist(), found.tolist())
 
 
 def _first_that_is_no_number(texts: list[str | None]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apps.cli import simulate_events
+from apps.cli import simulate_events, simulate_tables
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
 from controller.trees.algorithms import ALGORITHMS
 
@@ -113,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loads", type=Path, metavar="FILE", help="write every link's load, to a .csv or .parquet")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
     simulate_events.add_options(parser)
+    simulate_tables.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--plot: {args.plot} is no folder")
     if args.aliases is not None and not 0 <= args.aliases <= MAX_POOL:
         raise InputError(f"--aliases: {args.aliases} is not a whole number from 0 to {MAX_POOL}")
+    simulate_tables.check(args)
     timed = simulate_events.wanted(args)
     args.topology, graph = _topology(args)
     centre = DataCentre(graph, args.capacity_bps)
@@ -144,6 +146,9 @@ def run(args: argparse.Namespace) -> int:
         runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar, args.aliases) for seed in _seeds(args)]
         by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
         dynamics = run_events(args, graph, centre, runs[0].groups, bar.draw) if timed else None
+        tables = None
+        if args.overcommit is not None:
+            tables = simulate_tables.run_tables(args, centre, runs[0].groups, names)
     except MemoryError:
         raise OperationFailed("not enough memory for so many groups") from None
     finally:
@@ -157,6 +162,8 @@ def run(args: argparse.Namespace) -> int:
     result = {"topology": args.topology, **document(runs, names, centre)}
     if dynamics is not None:
         result["dynamics"] = dynamics
+    if tables is not None:
+        result["overcommit"] = tables
     _warn(result["disconnected"])
     if args.json:
         emit_json(result)
@@ -164,6 +171,8 @@ def run(args: argparse.Namespace) -> int:
         _print(result)
         if dynamics is not None:
             print_events(dynamics)
+        if tables is not None:
+            simulate_tables.print_tables(tables)
     return 0
 
 

@@ -12,10 +12,11 @@ leave at once whatever they sent before, and the slow ones that go on are not dr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
-from typing import Generic, Protocol, TypeVar
+from bisect import insort
+from collections.abc import Callable, Mapping
+from typing import Generic
 
-G = TypeVar("G", bound=Hashable)
+from controller.overcommit.draws import Chance, G, Urn
 
 READING_INTERVAL_S = 2.0
 """The most time between two readings of the counters."""
@@ -60,20 +61,12 @@ LOOKED_AT = 64
 """Ended groups that are looked at for the one that frees most entries."""
 
 
-class Chance(Protocol):
-    """Draws numbers, as `random.Random` does under a seed."""
-
-    def randrange(self, stop: int, /) -> int:
-        """Return a whole number from 0 to one less than `stop`, each as likely."""
-
-
 class _Inside:
-    """A group that is in: its place in the order, when it was last active and read, its packets and its rate."""
+    """A group that is in: when it was last active and read, its packets and its rate."""
 
-    __slots__ = ("active_s", "packets", "place", "rate", "read_s")
+    __slots__ = ("active_s", "packets", "rate", "read_s")
 
-    def __init__(self, place: int, now_s: float, rate: float) -> None:
-        self.place = place
+    def __init__(self, now_s: float, rate: float) -> None:
         self.active_s = self.read_s = now_s
         self.packets = 1
         self.rate = rate
@@ -116,27 +109,49 @@ class _Outside:
         return max(self.rate, recent)
 
 
+class TableGroups(Generic[G]):
+    """Groups of one table, one of which may have to leave it: any may be drawn, idle ones are in an order.
+
+    Attributes
+    ----------
+    urn
+        Those with entries in the table.
+    idle
+        What each that was idle at the last reading is expected to send in packets/s, falling, and the group; some may
+        be out by now.
+    found, taken
+        How many were idle then, and how many of these were to leave since.
+    read_s
+        When the reading was that all this is of.
+    """
+
+    __slots__ = ("found", "idle", "read_s", "taken", "urn")
+
+    def __init__(self) -> None:
+        self.urn: Urn[G] = Urn()
+        self.idle: list[tuple[float, G]] = []
+        self.found = self.taken = 0
+        self.read_s = -math.inf
+
+
 class Residence(Generic[G]):
     """Which groups are in and which are out, and which of them change places.
 
     Parameters
     ----------
-    generator
+    chance
         Draws the groups of which the slowest leaves.
     remembered
         Groups out of which the rate is known, at most; beyond, the one noted longest ago is forgotten.
     """
 
-    def __init__(self, generator: Chance, remembered: int) -> None:
-        self._generator = generator
+    def __init__(self, chance: Chance, remembered: int) -> None:
+        self._chance = chance
         self._remembered = remembered
         self._inside: dict[G, _Inside] = {}
-        self._order: list[G] = []
         self._outside: dict[G, _Outside] = {}
-        self._idle: list[tuple[float, G]] = []
-        self._idle_found = 0
-        self._idle_taken = 0
         self._turned_away = 0
+        self._is_used_up = True
         self._read_s = -math.inf
         self._sooner_s = READING_INTERVAL_S
 
@@ -149,18 +164,16 @@ class Residence(Generic[G]):
     def came_in(self, group: G, now_s: float) -> None:
         """Note that a group is in, brought by a packet of it."""
         known = self._outside.pop(group, None)
-        self._inside[group] = _Inside(len(self._order), now_s, 0.0 if known is None else known.rate)
-        self._order.append(group)
+        self._inside[group] = _Inside(now_s, 0.0 if known is None else known.rate)
 
     def went_out(self, group: G) -> None:
         """Note that a group is out."""
-        left = self._take_out(group)
+        left = self._inside.pop(group)
         self._remember(group, _Outside(left.rate, left.packets <= ONE_PACKET))
 
     def forget(self, group: G) -> None:
         """Drop a group that is no more."""
-        if group in self._inside:
-            self._take_out(group)
+        self._inside.pop(group, None)
         self._outside.pop(group, None)
 
     def missed(self, group: G, now_s: float) -> bool:
@@ -180,48 +193,59 @@ class Residence(Generic[G]):
 
     def read(self, packets: Mapping[G, int], now_s: float) -> None:
         """Take in how many packets each group that is in had since the reading before; those not named had none."""
-        idle: list[tuple[float, G]] = []
+        idle = ended = 0
         for group, inside in self._inside.items():
             count = packets.get(group, 0)
             inside.count(count, now_s)
             if not count and inside.active_s < now_s:
-                idle.append((inside.expected(now_s), group))
-        idle.sort(key=_by_expected, reverse=True)
+                idle += 1
+                ended += inside.expected(now_s) <= ENDED_RATE
         if self._is_short():
-            self._pace(sum(expected <= ENDED_RATE for expected, _ in idle))
-        self._idle = idle
-        self._idle_found = len(idle)
-        self._idle_taken = self._turned_away = 0
+            self._pace(ended)
+        self._turned_away = 0
+        self._is_used_up = not idle
         self._read_s = now_s
 
-    def take_ended(self, frees: Callable[[G], int] | None = None) -> G | None:
+    def take_ended(self, at: TableGroups[G], frees: Callable[[G], int] | None = None) -> G | None:
         """Return a group that may leave ahead of need, for it has ended; None where the last reading found no more.
 
         Parameters
         ----------
+        at
+            The groups that it is one of, all of them in.
         frees
             How many entries that are wanted a group would free; one that would free none is passed over.
         """
-        return self._take(ENDED_RATE, frees)
+        return self._take(at, ENDED_RATE, frees)
 
-    def find_leaving(self, group: G, now_s: float, frees: Callable[[G], int] | None = None) -> G | None:
+    def find_leaving(
+        self, group: G, now_s: float, at: TableGroups[G], frees: Callable[[G], int] | None = None
+    ) -> G | None:
         """Return which group leaves for one that is to come in; None where that sends too little.
 
         Parameters
         ----------
-        frees
+        at, frees
             As in `take_ended`.
         """
         known = self._outside.get(group)
         rate = 0.0 if known is None else known.rate_now(now_s)
-        leaving = self._take(rate / LEAST_ADVANTAGE, frees)
-        if leaving is None and not self._idle:
-            leaving = self._draw_slower(rate, frees)
+        leaving = self._take(at, rate / LEAST_ADVANTAGE, frees)
+        if leaving is None and not at.idle:
+            leaving = self._draw_slower(at.urn, rate, frees)
         self._turned_away += leaving is None
         return leaving
 
+    def stays(self, group: G, at: TableGroups[G]) -> None:
+        """Take back that a group was to leave: all that might have left with it would not have been enough."""
+        inside = self._inside[group]
+        idle = inside.expected(self._read_s), group
+        if inside.active_s < self._read_s and idle not in at.idle:
+            insort(at.idle, idle, key=_by_falling)
+            at.taken -= 1
+
     def _is_short(self) -> bool:
-        return self._turned_away > 0 or self._idle_taken >= USED_UP * self._idle_found
+        return self._turned_away > 0 or self._is_used_up
 
     def _pace(self, ended: int) -> None:
         """Choose how soon to read again from how many groups a reading has found to have ended."""
@@ -229,15 +253,17 @@ class Residence(Generic[G]):
         factor = 0.5 if ended >= worth else 2.0
         self._sooner_s = min(max(self._sooner_s * factor, LEAST_READING_INTERVAL_S), READING_INTERVAL_S)
 
-    def _take(self, most: float, frees: Callable[[G], int] | None) -> G | None:
+    def _take(self, at: TableGroups[G], most: float, frees: Callable[[G], int] | None) -> G | None:
         """Return the idle group expected to send least, if that is not above `most`; of ended ones the freest."""
-        idle = self._idle
+        if at.read_s < self._read_s:
+            self._order(at)
+        idle = at.idle
         best, freed = -1, 0
         for position in range(len(idle) - 1, -1, -1):
             expected, group = idle[position]
             if expected > most or (best >= 0 and (expected > ENDED_RATE or len(idle) - position > LOOKED_AT)):
                 break
-            if group not in self._inside:
+            if group not in at.urn:
                 continue
             wanted = 1 if frees is None else frees(group)
             if wanted > freed:
@@ -246,28 +272,30 @@ class Residence(Generic[G]):
                 break
         if best < 0:
             return None
-        self._idle_taken += 1
+        at.taken += 1
+        self._is_used_up |= at.taken >= USED_UP * at.found
         taken = idle.pop(best)[1]
-        while idle and idle[-1][1] not in self._inside:
+        while idle and idle[-1][1] not in at.urn:
             idle.pop()
         return taken
 
-    def _draw_slower(self, rate: float, frees: Callable[[G], int] | None) -> G | None:
-        size = len(self._order)
-        drawn = [self._order[self._generator.randrange(size)] for _ in range(DRAWN if size else 0)]
-        expected = {
-            group: self._inside[group].expected(self._read_s) for group in drawn if frees is None or frees(group)
-        }
-        slowest = min(expected, key=expected.__getitem__, default=None)
-        return None if slowest is None or rate < LEAST_ADVANTAGE * expected[slowest] else slowest
+    def _order(self, at: TableGroups[G]) -> None:
+        """Find those that were idle at the last reading."""
+        at.read_s = read_s = self._read_s
+        inside = ((group, self._inside[group]) for group in at.urn)
+        at.idle = [(each.expected(read_s), group) for group, each in inside if each.active_s < read_s]
+        at.idle.sort(key=_by_falling)
+        at.found, at.taken = len(at.idle), 0
 
-    def _take_out(self, group: G) -> _Inside:
-        left = self._inside.pop(group)
-        last = self._order.pop()
-        if last != group:
-            self._order[left.place] = last
-            self._inside[last].place = left.place
-        return left
+    def _draw_slower(self, groups: Urn[G], rate: float, frees: Callable[[G], int] | None) -> G | None:
+        drawn = {groups.draw(self._chance) for _ in range(DRAWN if len(groups) else 0)}
+        expected = {group: self._inside[group].expected(self._read_s) for group in drawn}
+        for group in sorted(drawn, key=expected.__getitem__):
+            if rate < LEAST_ADVANTAGE * expected[group]:
+                return None
+            if frees is None or frees(group):
+                return group
+        return None
 
     def _remember(self, group: G, known: _Outside) -> None:
         self._outside[group] = known
@@ -275,5 +303,5 @@ class Residence(Generic[G]):
             self._outside.pop(next(iter(self._outside)))
 
 
-def _by_expected(entry: tuple[float, G]) -> float:
-    return entry[0]
+def _by_falling(entry: tuple[float, G]) -> float:
+    return -entry[0]

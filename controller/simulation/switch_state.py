@@ -149,8 +149,23 @@ def state_of_links(
 
 def state_of_placed(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> TableUse:
     """Count what the placed trees of `groups` (`place_trees` fills `links`) take in each of the centre's switches."""
+    ends = _ends(centre, links)
+    return state_of_links(*ends, groups.group_of_terminal(), groups.terminals, len(centre.switches))
+
+
+def entries_of_placed(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> tuple[Ints, Ints]:
+    """Return the group and the switch of each entry that placed trees take, shape (entries,) both, by group."""
+    group, u, v = _ends(centre, links)
+    owners = np.concatenate((group, group, groups.group_of_terminal()))
+    switch_count = len(centre.switches)
+    places = np.unique(owners * switch_count + np.concatenate((u, v, groups.terminals)))
+    return places // switch_count, places % switch_count
+
+
+def _ends(centre: DataCentre, links: Sequence[TreeLinks]) -> tuple[Ints, Ints, Ints]:
+    """Return the group and both ends of each link of trees."""
     group = np.concatenate([part.group for part in links])
     cable = np.concatenate([part.cable for part in links])
     ends = np.array([(centre.number[u], centre.number[v]) for u, v in centre.cables], dtype=np.int64).reshape(-1, 2)
     u, v = ends[cable].T
-    return state_of_links(group, u, v, groups.group_of_terminal(), groups.terminals, len(centre.switches))
+    return group, u, v

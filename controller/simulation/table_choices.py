@@ -6,7 +6,8 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-from controller.overcommit.residence import Chance, Residence
+from controller.overcommit.draws import Chance, Urn
+from controller.overcommit.residence import Residence, TableGroups
 from controller.overcommit.states import FREED_PCT, TableRoom, next_room
 from controller.simulation.table_trace import Choice, Trace
 
@@ -20,6 +21,7 @@ class ByController:
         self.readings = 0
         self._table = table
         self._residence: Residence[int] = Residence(generator, remembered=1 << 20)
+        self._groups: TableGroups[int] = TableGroups()
         self._counted: dict[int, int] = {}
         self._room = TableRoom.HIGH
 
@@ -34,16 +36,18 @@ class ByController:
 
     def victims(self, group: int, position: int, now_s: float) -> Sequence[int] | None:
         """Return the group that is expected to send least, if that is less than the one that is to come in sends."""
-        left = self._residence.find_leaving(group, now_s)
+        left = self._residence.find_leaving(group, now_s, self._groups)
         return None if left is None else (left,)
 
     def came_in(self, group: int, position: int, now_s: float) -> None:
         """Note that a group is in."""
         self._residence.came_in(group, now_s)
+        self._groups.urn.add(group)
 
     def went_out(self, group: int) -> None:
         """Note that a group is out."""
         self._residence.went_out(group)
+        self._groups.urn.remove(group)
         self._counted.pop(group, None)
 
     def due(self, now_s: float) -> Sequence[int]:
@@ -59,7 +63,7 @@ class ByController:
             return ()
         leaving: list[int] = []
         while free + len(leaving) < FREED_PCT / 100 * table:
-            left = self._residence.take_ended()
+            left = self._residence.take_ended(self._groups)
             if left is None:
                 break
             leaving.append(left)
@@ -115,28 +119,22 @@ class AtRandom(_Eager):
 
     def __init__(self, generator: Chance) -> None:
         self._generator = generator
-        self._order: list[int] = []
-        self._place: dict[int, int] = {}
+        self._urn: Urn[int] = Urn()
 
     def hit(self, group: int, position: int) -> None:
         """Let packets count for nothing."""
 
     def victims(self, group: int, position: int, now_s: float) -> Sequence[int]:
         """Return any group."""
-        return (self._order[self._generator.randrange(len(self._order))],)
+        return (self._urn.draw(self._generator),)
 
     def came_in(self, group: int, position: int, now_s: float) -> None:
         """Note that a group is in."""
-        self._place[group] = len(self._order)
-        self._order.append(group)
+        self._urn.add(group)
 
     def went_out(self, group: int) -> None:
         """Note that a group is out."""
-        place = self._place.pop(group)
-        last = self._order.pop()
-        if last != group:
-            self._order[place] = last
-            self._place[last] = place
+        self._urn.remove(group)
 
 
 class Belady:

@@ -8,18 +8,41 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from controller.overcommit.residence import LEAST_READING_INTERVAL_S, READING_INTERVAL_S, Residence
+from controller.overcommit.residence import LEAST_READING_INTERVAL_S, READING_INTERVAL_S, Residence, TableGroups
 
 
-def residence(*inside: str, remembered: int = 100) -> Residence[str]:
-    found: Residence[str] = Residence(Random(1), remembered)
+class OneTable(Residence[str]):
+    """The groups of one table."""
+
+    def __init__(self, remembered: int = 100) -> None:
+        super().__init__(Random(1), remembered)
+        self.at: TableGroups[str] = TableGroups()
+
+    def came_in(self, group: str, now_s: float) -> None:
+        super().came_in(group, now_s)
+        self.at.urn.add(group)
+
+    def went_out(self, group: str) -> None:
+        super().went_out(group)
+        self.at.urn.remove(group)
+
+    def forget(self, group: str) -> None:
+        super().forget(group)
+        self.at.urn.remove(group)
+
+
+GROUPS = "abcdefghij"
+
+
+def residence(*inside: str, remembered: int = 100) -> OneTable:
+    found = OneTable(remembered)
     found.read({}, 0.0)
     for group in inside:
         found.came_in(group, 0.0)
     return found
 
 
-def read_steadily(found: Residence[str], rates: dict[str, float], start_s: float, end_s: float) -> None:
+def read_steadily(found: OneTable, rates: dict[str, float], start_s: float, end_s: float) -> None:
     now_s = start_s
     while now_s < end_s:
         now_s += 2.0
@@ -30,9 +53,9 @@ def test_a_group_that_has_fallen_silent_leaves_before_slow_ones_that_go_on():
     found = residence("fast", "slow", "ended")
     read_steadily(found, {"fast": 50, "slow": 0.5, "ended": 50}, 0, 20)
     read_steadily(found, {"fast": 50, "slow": 0.5}, 20, 24)
-    assert found.take_ended() == "ended"
+    assert found.take_ended(found.at) == "ended"
     found.went_out("ended")
-    assert found.take_ended() is None
+    assert found.take_ended(found.at) is None
 
 
 def test_a_newcomer_gets_the_place_of_a_group_that_has_ended():
@@ -40,14 +63,14 @@ def test_a_newcomer_gets_the_place_of_a_group_that_has_ended():
     read_steadily(found, {"a": 5, "ended": 5}, 0, 10)
     read_steadily(found, {"a": 5}, 10, 16)
     assert found.missed("new", 16.1)
-    assert found.find_leaving("new", 16.1) == "ended"
+    assert found.find_leaving("new", 16.1, found.at) == "ended"
 
 
 def test_a_newcomer_that_sends_less_than_all_others_stays_out():
     found = residence("a", "b")
     read_steadily(found, {"a": 5, "b": 5}, 0, 20)
     assert found.missed("new", 20.1)
-    assert found.find_leaving("new", 20.1) is None
+    assert found.find_leaving("new", 20.1, found.at) is None
     assert "new" not in found and len(found) == 2
 
 
@@ -56,7 +79,7 @@ def test_a_newcomer_that_sends_more_than_the_slowest_takes_its_place():
     read_steadily(found, {"fast": 100, "slow": 1}, 0, 20)
     for number in range(60):
         found.missed("new", 20 + number / 100)
-    assert found.find_leaving("new", 20.6) == "slow"
+    assert found.find_leaving("new", 20.6, found.at) == "slow"
 
 
 def test_the_rate_of_a_group_is_kept_while_it_is_out():
@@ -64,7 +87,7 @@ def test_the_rate_of_a_group_is_kept_while_it_is_out():
     read_steadily(found, {"known": 20, "slow": 2}, 0, 20)
     found.went_out("known")
     assert found.missed("known", 20.1)
-    assert found.find_leaving("known", 20.1) == "slow"
+    assert found.find_leaving("known", 20.1, found.at) == "slow"
 
 
 def test_a_group_of_one_packet_needs_two_to_come_in_again():
@@ -83,12 +106,12 @@ def test_of_groups_that_have_ended_the_one_that_frees_most_leaves_and_none_that_
     read_steadily(found, {"a": 9, "b": 9, "c": 9}, 0, 10)
     read_steadily(found, {}, 10, 20)
     frees = {"a": 1, "b": 3, "c": 0}
-    assert found.take_ended(frees.__getitem__) == "b"
+    assert found.take_ended(found.at, frees.__getitem__) == "b"
     found.went_out("b")
-    assert found.take_ended(frees.__getitem__) == "a"
+    assert found.take_ended(found.at, frees.__getitem__) == "a"
     found.went_out("a")
-    assert found.take_ended(frees.__getitem__) is None
-    assert found.take_ended() == "c"
+    assert found.take_ended(found.at, frees.__getitem__) is None
+    assert found.take_ended(found.at) == "c"
 
 
 def test_counters_are_read_sooner_while_that_finds_groups_that_have_ended():
@@ -100,11 +123,11 @@ def test_counters_are_read_sooner_while_that_finds_groups_that_have_ended():
     for _ in range(5):
         ended = {sending.pop() for _ in range(10)}
         found.missed("new", now_s)
-        assert found.find_leaving("new", now_s) is None, "all are taken to send on"
+        assert found.find_leaving("new", now_s, found.at) is None, "all are taken to send on"
         intervals_s.append(found.next_reading_s() - now_s)
         now_s = found.next_reading_s()
         found.read(dict.fromkeys(sending, 40), now_s)
-        taken = {found.take_ended() for _ in ended}
+        taken = {found.take_ended(found.at) for _ in ended}
         assert taken == ended
         for group in ended:
             found.went_out(group)
@@ -117,7 +140,7 @@ def test_sooner_readings_that_find_nothing_end():
     for _ in range(20):
         found.read({"a": 100, "b": 100}, now_s)
         found.missed("new", now_s)
-        assert found.find_leaving("new", now_s) is None
+        assert found.find_leaving("new", now_s, found.at) is None
         now_s = found.next_reading_s()
     assert now_s == 20 * READING_INTERVAL_S
 
@@ -138,10 +161,10 @@ def test_a_group_that_is_no_more_is_not_chosen():
     found = residence("a", "b")
     read_steadily(found, {}, 0, 30)
     found.forget("a")
-    assert found.take_ended() == "b"
+    assert found.take_ended(found.at) == "b"
     found.forget("b")
-    assert found.take_ended() is None
-    assert found.find_leaving("new", 30.0) is None
+    assert found.take_ended(found.at) is None
+    assert found.find_leaving("new", 30.0, found.at) is None
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -149,17 +172,17 @@ class AnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Residence[int] = Residence(Random(3), 5)
-        self.inside: set[int] = set()
+        self.found = OneTable(5)
+        self.inside: set[str] = set()
         self.now_s = 0.0
 
-    @rule(group=st.integers(0, 9), after_s=st.floats(0.01, 5))
-    def packet(self, group: int, after_s: float) -> None:
+    @rule(group=st.sampled_from(GROUPS), after_s=st.floats(0.01, 5))
+    def packet(self, group: str, after_s: float) -> None:
         self.now_s += after_s
         if group in self.inside or not self.found.missed(group, self.now_s):
             return
         if len(self.inside) == 4:
-            leaving = self.found.find_leaving(group, self.now_s)
+            leaving = self.found.find_leaving(group, self.now_s, self.found.at)
             if leaving is None:
                 return
             assert leaving in self.inside
@@ -168,14 +191,14 @@ class AnyOrder(RuleBasedStateMachine):
         self.inside.add(group)
         self.found.came_in(group, self.now_s)
 
-    @rule(packets=st.dictionaries(st.integers(0, 9), st.integers(1, 50)))
-    def reading(self, packets: dict[int, int]) -> None:
+    @rule(packets=st.dictionaries(st.sampled_from(GROUPS), st.integers(1, 50)))
+    def reading(self, packets: dict[str, int]) -> None:
         self.now_s = max(self.now_s, self.found.next_reading_s()) if self.inside else self.now_s + 1
         self.found.read({group: count for group, count in packets.items() if group in self.inside}, self.now_s)
 
     @rule()
     def ahead(self) -> None:
-        leaving = self.found.take_ended()
+        leaving = self.found.take_ended(self.found.at)
         if leaving is not None:
             self.inside.remove(leaving)
             self.found.went_out(leaving)

@@ -1,0 +1,146 @@
+"""Options of `vsrt simulate` for flow tables that are too small for the groups, and what they give."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from apps.cli.common import InputError, emit_table
+
+if TYPE_CHECKING:
+    from controller.simulation.data_centre import DataCentre
+    from controller.simulation.groups import SimulatedGroups
+    from controller.simulation.table_trace import Trace
+
+LARGEST_TABLE = 10_000_000
+LONGEST_TRAFFIC_S = 86_400.0
+WARM_UP = 0.25
+"""Part of the traffic that is not counted."""
+
+REMEMBERED = 1 << 20
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the size of the tables, and what is sent."""
+    group = parser.add_argument_group(
+        "flow tables too small for the groups",
+        "With --overcommit the trees of vsrt meet tables of N entries, groups send and are silent in turn or as in "
+        "--packets, and it is told which packets miss; the first quarter is not counted.",
+    )
+    group.add_argument("--overcommit", type=int, metavar="N", help="entries that each switch has room for")
+    group.add_argument(
+        "--sessions",
+        type=_sessions,
+        metavar="ON:OFF",
+        help="mean seconds for which a group sends and is silent (default: 30:300)",
+    )
+    group.add_argument(
+        "--traffic-s", type=float, metavar="S", help=f"how long groups send, at most {LONGEST_TRAFFIC_S:g} (200)"
+    )
+    group.add_argument(
+        "--packets", type=Path, metavar="FILE", help="packets instead, CSV or Parquet: time_s, group; sorted by time"
+    )
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise InputError for options that do not go together, or are out of range."""
+    others = [name for name in ("sessions", "traffic_s", "packets") if getattr(args, name) is not None]
+    if args.overcommit is None:
+        if others:
+            raise InputError(f"--{others[0].replace('_', '-')}: needs --overcommit")
+        return
+    if not 1 <= args.overcommit <= LARGEST_TABLE:
+        raise InputError(f"--overcommit: {args.overcommit} is not a whole number from 1 to {LARGEST_TABLE}")
+    if args.packets is not None and len(others) > 1:
+        raise InputError(f"--{others[0].replace('_', '-')}: not together with --packets")
+    if args.traffic_s is not None and not 0 < args.traffic_s <= LONGEST_TRAFFIC_S:
+        raise InputError(f"--traffic-s: {args.traffic_s:g} is not above 0 and at most {LONGEST_TRAFFIC_S:g}")
+
+
+def run_tables(
+    args: argparse.Namespace, centre: DataCentre, groups: SimulatedGroups, names: Sequence[str]
+) -> dict[str, Any]:
+    """Return the document under ``overcommit``.
+
+    Parameters
+    ----------
+    args
+        The command line: the options of this module, ``seed`` and ``groups_file``.
+    centre, groups
+        The fabric, and the groups of the first seed, whose members are connected.
+    names
+        Names of the groups in a file; without, they are called 0, 1, 2, ....
+    """
+    from controller.overcommit.tables import GroupTables
+    from controller.simulation.fabric_tables import WholeTrees, entries_of_groups, fullest_need, run_fabric_trace
+    from controller.simulation.placement import place_trees
+    from controller.simulation.trees import TreeLinks
+
+    trace = _trace(args, len(groups), names)
+    links: list[TreeLinks] = []
+    place_trees(centre, groups, seed=args.seed, links=links)
+    entries = entries_of_groups(centre, groups, links)
+    need = fullest_need(entries, len(centre.switches))
+    tables: GroupTables[int] = GroupTables(Random(args.seed), REMEMBERED)
+    for number in range(len(centre.switches)):
+        tables.set_capacity(number, args.overcommit)
+    begins_s, ends_s = (trace.times_s[0], trace.times_s[-1]) if trace.times_s else (0.0, 0.0)
+    warmup_s = begins_s + WARM_UP * (ends_s - begins_s)
+    found = run_fabric_trace(trace, WholeTrees(tables, entries), warmup_s=warmup_s)
+    return {
+        "table": args.overcommit,
+        "most_needed": int(need.max(initial=0)),
+        "switches_too_small": int((need > args.overcommit).sum()),
+        "counted_s": ends_s - warmup_s,
+        **found.document(),
+    }
+
+
+def print_tables(found: dict[str, Any]) -> None:
+    """Print what the tables of all switches together had to do."""
+    print(
+        f"Tables of {found['table']:,} entries: all groups at once need up to {found['most_needed']:,}, "
+        f"and {found['switches_too_small']:,} switches have fewer than they need. In {found['counted_s']:,.0f} s:"
+    )
+    victims = found["victims_per_need"]
+    row = [f"{found[name]:,}" for name in COUNTED]
+    emit_table((*COUNTED.values(), "victims each"), [(*row, "-" if victims is None else f"{victims:.2f}")])
+
+
+COUNTED = {
+    "packets": "packets",
+    "misses": "misses",
+    "swaps_in": "swaps in",
+    "swaps_out": "swaps out",
+    "turned_away": "turned away",
+    "readings": "readings",
+    "needing": "in for others",
+}
+"""What is shown, and under which title."""
+
+
+def _trace(args: argparse.Namespace, count: int, names: Sequence[str]) -> Trace:
+    from controller.simulation.sessions import sessions
+
+    if args.packets is not None:
+        from apps.cli.packet_trace import read_packet_trace
+
+        called = names or [str(number) for number in range(count)]
+        return read_packet_trace(args.packets, {name: number for number, name in enumerate(called)})
+    on_s, off_s = args.sessions or (30.0, 300.0)
+    duration_s = 200.0 if args.traffic_s is None else args.traffic_s
+    return sessions(Random(args.seed), count, on_s=on_s, off_s=off_s, duration_s=duration_s)
+
+
+def _sessions(text: str) -> tuple[float, float]:
+    try:
+        on_s, off_s = (float(part) for part in text.split(":"))
+    except ValueError:
+        on_s = off_s = math.nan
+    if not (0 < on_s < math.inf and 0 < off_s < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two positive numbers of seconds with a colon between them")
+    return on_s, off_s
