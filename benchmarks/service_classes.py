@@ -16,7 +16,7 @@ import numpy as np
 from measure import print_table, summarise
 
 from controller.config.service_classes import ServiceClass
-from controller.queues.measures import QueueUse
+from controller.queues.measures import QueueUse, queue_use
 from controller.queues.port_queues import PortQueues
 from controller.queues.settings import QueueSettings
 from controller.service_classes.clusters import REFRESH_S
@@ -339,7 +339,7 @@ def deciding(seeds: Sequence[int]) -> Samples:
             for dpid, port_no in places:
                 if generator.random() < share:
                     rates = [generator.uniform(0, capacity_bps / 4) for _ in range(QUEUE_COUNT)]
-                    here = {n: QueueUse(bps, bps / 8000, 0.0) for n, bps in enumerate(rates, 1)}
+                    here = {n: queue_use(bps, bps / 8000, 0.0) for n, bps in enumerate(rates, 1)}
                     uses.setdefault(dpid, {})[port_no] = here
             took_ms = []
             for dpid in range(1, SWITCHES + 1):

@@ -18,27 +18,33 @@ TX_BYTES, TX_PACKETS, TX_ERRORS = range(3)
 
 
 class QueueUse(NamedTuple):
-    """What a queue sent, and packets that it dropped, in a second."""
+    """What a queue sent, and packets that it dropped, in a second.
+
+    Attributes
+    ----------
+    packet_bytes
+        The mean size of the packets that it sent, 0 where it sent none.
+    offered_bps
+        What came to it: what it sent, and what it dropped if that was as large.
+    """
 
     tx_bps: float
     tx_pps: float
     dropped_pps: float
-
-    @property
-    def packet_bytes(self) -> float:
-        """The mean size of packets, 0 where none was sent."""
-        return self.tx_bps / 8 / self.tx_pps if self.tx_pps > 0 else 0.0
-
-    @property
-    def offered_bps(self) -> float:
-        """What came to the queue: what it sent, and what it dropped if that was as large."""
-        return self.tx_bps + 8 * self.packet_bytes * self.dropped_pps
+    packet_bytes: float
+    offered_bps: float
 
     @property
     def loss_pct(self) -> float:
         """The part of packets that was dropped."""
         came_pps = self.tx_pps + self.dropped_pps
         return 100 * self.dropped_pps / came_pps if came_pps > 0 else 0.0
+
+
+def queue_use(tx_bps: float, tx_pps: float, dropped_pps: float) -> QueueUse:
+    """Return what a queue sent and dropped, with what follows from it."""
+    packet_bytes = tx_bps / 8 / tx_pps if tx_pps > 0 else 0.0
+    return QueueUse(tx_bps, tx_pps, dropped_pps, packet_bytes, tx_bps + 8 * packet_bytes * dropped_pps)
 
 
 class _Reply(NamedTuple):
@@ -103,5 +109,5 @@ def _uses(before: _Reply, now: _Reply) -> dict[int, dict[int, QueueUse]]:
     per_s = sent[rows] / interval_s[rows, None]
     found: dict[int, dict[int, QueueUse]] = {}
     for (port_no, queue_id), (tx_bytes, packets, errors) in zip(now.keys[rows].tolist(), per_s.tolist(), strict=True):
-        found.setdefault(port_no, {})[queue_id] = QueueUse(8 * tx_bytes, packets, errors)
+        found.setdefault(port_no, {})[queue_id] = queue_use(8 * tx_bytes, packets, errors)
     return found

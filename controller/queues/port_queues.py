@@ -24,17 +24,23 @@ LOOKED_AT = 0.01
 
 PortKey = tuple[int, int]
 
+_NO_USES: Mapping[int, QueueUse] = {}
+
 
 class _Port:
-    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided by what."""
+    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided by what.
 
-    __slots__ = ("capacity_bps", "decided_by", "decision", "rates", "uses")
+    `sent` adds up what each queue sent since clusters were made.
+    """
+
+    __slots__ = ("capacity_bps", "decided_by", "decision", "rates", "sent", "uses")
 
     def __init__(self, capacity_bps: float, rates: dict[int, int]) -> None:
         self.capacity_bps = capacity_bps
         self.rates = rates
-        self.uses: dict[int, QueueUse] = {}
-        self.decided_by: dict[int, QueueUse] | None = None
+        self.uses: Mapping[int, QueueUse] = {}
+        self.sent: dict[int, float] = {}
+        self.decided_by: Mapping[int, QueueUse] | None = None
         self.decision: PortDecision | None = None
 
 
@@ -64,7 +70,6 @@ class PortQueues:
         self._settings = settings
         self._ports: dict[int, dict[int, _Port]] = {}
         self._floors: dict[float, dict[int, int]] = {}
-        self._samples: dict[int, dict[PortKey, float]] = {}
         self._clusters_s = now + REFRESH_S
         self._cluster_of: dict[PortKey, frozenset[int]] = {}
         self._unclustered: frozenset[int] = frozenset()
@@ -75,7 +80,6 @@ class PortQueues:
         self._settings = settings
         self._ports.clear()
         self._floors.clear()
-        self._samples.clear()
         self._cluster_of.clear()
         self._clusters_s = now + REFRESH_S
 
@@ -113,20 +117,17 @@ class PortQueues:
         """Take what the queues of a switch send and drop; tell whether a port is sure of something else now."""
         is_changed = False
         for port_no, port in self._ports.get(dpid, {}).items():
-            here = uses.get(port_no)
-            if here is None:
-                if not port.uses:
-                    continue
-                here = {}
-            is_as_decided = not _differs(port.decided_by, here, port.capacity_bps)
-            port.uses = dict(here)
+            here = uses.get(port_no, _NO_USES)
+            if not here and not port.uses:
+                continue
+            port.uses = here
+            if not self._settings.follows_goals:
+                continue
+            sent = port.sent
             for queue_id, use in here.items():
-                if queue_id != UNMARKED_QUEUE:
-                    samples = self._samples.setdefault(queue_id, {})
-                    key = (dpid, port_no)
-                    samples[key] = samples.get(key, 0.0) + use.tx_bps
-            if self._settings.follows_goals and not is_as_decided:
-                port.decided_by = port.uses
+                sent[queue_id] = sent.get(queue_id, 0.0) + use.tx_bps
+            if _differs(port.decided_by, here, port.capacity_bps):
+                port.decided_by = here
                 is_changed |= self._decide(dpid, port_no, port)
         return is_changed
 
@@ -174,7 +175,7 @@ class PortQueues:
         return sorted({tuple(sorted(found, reverse=True)) for found in self._cluster_of.values()}, reverse=True)
 
     def _make_clusters(self) -> None:
-        samples, self._samples = self._samples, {}
+        samples = self._samples()
         self._cluster_of = {}
         for found in clusters({str(queue_id): uses for queue_id, uses in samples.items()}):
             members = frozenset(map(int, found))
@@ -186,9 +187,20 @@ class PortQueues:
                 port.decided_by = None
         self._unclustered = frozenset(each.queue_id for each in self.queues if each.queue_id not in samples)
 
+    def _samples(self) -> dict[int, dict[PortKey, float]]:
+        """Return what each queue sent at each port since this was asked last."""
+        samples: dict[int, dict[PortKey, float]] = {}
+        for dpid, ports in self._ports.items():
+            for port_no, port in ports.items():
+                for queue_id, sent in port.sent.items():
+                    if queue_id != UNMARKED_QUEUE:
+                        samples.setdefault(queue_id, {})[dpid, port_no] = sent
+                port.sent = {}
+        return samples
+
     def _decide(self, dpid: int, port_no: int, port: _Port) -> bool:
         cluster = self._cluster_of.get((dpid, port_no))
-        among = {each.queue_id for each in self.queues} if cluster is None else cluster | self._unclustered
+        among = None if cluster is None else cluster | self._unclustered
         floor_pct, capacity_bps = self._settings.floor_pct, port.capacity_bps
         port.decision = found = decide(self.queues, port.uses, among, capacity_bps, floor_pct)
         if not is_to_be_written(port.rates, found.min_rate_bps, capacity_bps):

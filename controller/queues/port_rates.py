@@ -6,14 +6,14 @@ demanding needs for all that waits there, and for goals of a rate what they want
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 from controller.config.service_classes import ServiceClass
 from controller.queues.measures import QueueUse
 from controller.service_classes.goals import CONTROLLER, DISCRETIONARY, Goal, GoalKind, performance_index, queue_of
-from controller.service_classes.rates import PortClass, needed_bps, queue_rates
+from controller.service_classes.rates import Need, need_of, needed_bps, share_out
 
 UNMARKED_QUEUE = 0
 """Of packets that no entry is about."""
@@ -22,12 +22,12 @@ DEFAULT_PACKET_BYTES = 1500.0
 
 
 class ManagedQueue(NamedTuple):
-    """A queue of ports: its importance, its classes, and the goals that all that waits there shall meet."""
+    """A queue of ports: its classes, the goals that all that waits there shall meet, and what these need."""
 
     queue_id: int
-    importance: int
     classes: tuple[ServiceClass, ...]
     goals: tuple[Goal, ...]
+    needs: tuple[Need, ...]
 
 
 class PortDecision(NamedTuple):
@@ -45,10 +45,12 @@ def managed_queues(classes: Iterable[ServiceClass]) -> tuple[ManagedQueue, ...]:
     members: dict[int, list[ServiceClass]] = {CONTROLLER: [], DISCRETIONARY: []}
     for each in classes:
         members.setdefault(each.importance, []).append(each)
-    return tuple(
-        ManagedQueue(queue_of(importance), importance, tuple(found), _goals(found))
-        for importance, found in sorted(members.items())
-    )
+    return tuple(_managed(importance, found) for importance, found in sorted(members.items()))
+
+
+def _managed(importance: int, classes: list[ServiceClass]) -> ManagedQueue:
+    goals = _goals(classes)
+    return ManagedQueue(queue_of(importance), tuple(classes), goals, tuple(map(need_of, goals)))
 
 
 def _goals(classes: Iterable[ServiceClass]) -> tuple[Goal, ...]:
@@ -68,17 +70,15 @@ def _goals(classes: Iterable[ServiceClass]) -> tuple[Goal, ...]:
     return tuple(Goal(kind, value) for kind, value in found.items())
 
 
-def floor_rates(queues: Iterable[ManagedQueue], capacity_bps: float, floor_pct: float) -> dict[int, int]:
+def floor_rates(queues: Sequence[ManagedQueue], capacity_bps: float, floor_pct: float) -> dict[int, int]:
     """Return the least rates of queues of which nothing is asked but the floor; that of unmarked packets has none."""
-    alike = [PortClass(str(each.queue_id), each.importance, 0.0, DEFAULT_PACKET_BYTES) for each in queues]
-    rates = queue_rates(capacity_bps, floor_pct, alike).min_rate_bps
-    return {UNMARKED_QUEUE: 0, **{int(name): rate for name, rate in rates.items()}}
+    return decide(queues, {}, None, capacity_bps, floor_pct).min_rate_bps
 
 
 def decide(
-    queues: Iterable[ManagedQueue],
+    queues: Sequence[ManagedQueue],
     uses: Mapping[int, QueueUse],
-    competing: Iterable[int],
+    competing: Collection[int] | None,
     capacity_bps: float,
     floor_pct: float,
 ) -> PortDecision:
@@ -87,21 +87,34 @@ def decide(
     Parameters
     ----------
     queues
-        All that the port has.
+        All that the port has, the most important first.
     uses
         What of them sent or dropped anything, in bit/s and packets/s.
     competing
-        The queues among which the port is divided: those of its cluster. Others have no floor and no need here.
+        The queues among which the port is divided: those of its cluster, None for all. Others have no floor and no
+        need here.
     capacity_bps, floor_pct
         Of the port; the floor in percent of the capacity.
     """
-    among = set(competing)
-    asked = [_demand(each, uses.get(each.queue_id), capacity_bps) for each in queues if each.queue_id in among]
-    found = queue_rates(capacity_bps, floor_pct, asked)
-    rates = {each.queue_id: 0 for each in queues}
-    rates[UNMARKED_QUEUE] = 0
-    rates |= {int(name): rate for name, rate in found.min_rate_bps.items()}
-    return PortDecision(rates, {int(name): bps for name, bps in found.infeasible.items()})
+    among = queues if competing is None else [each for each in queues if each.queue_id in competing]
+    needed = []
+    for queue_id, _, _, needs in among:
+        use = uses.get(queue_id) if needs else None
+        if use is None:
+            needed.append(0)
+        else:
+            packet_bytes = use.packet_bytes or DEFAULT_PACKET_BYTES
+            needed.append(needed_bps(needs, use.offered_bps, packet_bytes, capacity_bps))
+    found, lacking = share_out(capacity_bps, floor_pct, needed)
+    rates = {UNMARKED_QUEUE: 0}
+    if competing is not None:
+        rates |= dict.fromkeys((each.queue_id for each in queues), 0)
+    missing = {}
+    for each, rate, lack in zip(among, found, lacking, strict=True):
+        rates[each.queue_id] = rate
+        if lack:
+            missing[each.queue_id] = lack
+    return PortDecision(rates, missing)
 
 
 def performance(
@@ -117,18 +130,6 @@ def performance(
         for each in queues
         if each.goals and (use := uses.get(each.queue_id)) is not None
     }
-
-
-def _demand(queue: ManagedQueue, use: QueueUse | None, capacity_bps: float) -> PortClass:
-    """Return a queue as a class at the port, with the goal that needs most."""
-    name = str(queue.queue_id)
-    if use is None:
-        return PortClass(name, queue.importance, 0.0, DEFAULT_PACKET_BYTES)
-    plain = PortClass(name, queue.importance, use.offered_bps, use.packet_bytes or DEFAULT_PACKET_BYTES)
-    if len(queue.goals) < 2:
-        return plain._replace(goal=queue.goals[0]) if queue.goals else plain
-    wanted = [plain._replace(goal=goal) for goal in queue.goals]
-    return max(wanted, key=lambda each: needed_bps(each, capacity_bps), default=plain)
 
 
 def _available_bps(

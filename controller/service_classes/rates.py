@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from math import ceil
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import ceil, inf
 from typing import NamedTuple, TypeVar
 
 from controller.service_classes.goals import Goal, GoalKind
@@ -39,56 +39,109 @@ class QueueRates(NamedTuple):
     infeasible: dict[str, int]
 
 
-def needed_bps(class_: PortClass, capacity_bps: float) -> int:
-    """Return the rate that a class needs at a port to meet its goal, in whole bit/s; 0 where it has none."""
-    goal, offered_bps = class_.goal, class_.offered_bps
-    if goal is None or not offered_bps:
-        return 0
-    packet_bits = 8 * class_.packet_bytes
+class Need(NamedTuple):
+    """What a goal asks of a port, as parts that are added up.
+
+    Attributes
+    ----------
+    per_offered, most_offered_bps
+        Rate per bit/s that is offered, as far as that counts.
+    per_packet_bit
+        Rate in bit/s per bit of a packet.
+    of_capacity
+        Part of the port's capacity.
+    """
+
+    per_offered: float
+    most_offered_bps: float = inf
+    per_packet_bit: float = 0.0
+    of_capacity: float = 0.0
+
+
+def need_of(goal: Goal) -> Need:
+    """Return what a goal asks of a port for a class that offers anything."""
     match goal.kind:
         case GoalKind.LOSS:
-            need = HEADROOM * offered_bps * (1 - goal.value / 100)
+            return Need(HEADROOM * (1 - goal.value / 100))
         case GoalKind.DELAY:
-            need = DELAY_HEADROOM * offered_bps + packet_bits / (goal.value / 1000)
+            return Need(DELAY_HEADROOM, per_packet_bit=1000 / goal.value)
         case GoalKind.VELOCITY:
             moving = goal.value / 100
-            need = DELAY_HEADROOM * offered_bps + capacity_bps * moving / (1 - moving)
+            return Need(DELAY_HEADROOM, of_capacity=moving / (1 - moving))
         case GoalKind.RATE:
-            need = HEADROOM * min(goal.value, offered_bps)
-    return ceil(need - _ROUNDING_BPS)
+            return Need(HEADROOM, goal.value)
 
 
-def queue_rates(capacity_bps: float, floor_pct: float, classes: Sequence[PortClass]) -> QueueRates:
-    """Return the least rates of the classes at one port.
+def needed_bps(needs: Iterable[Need], offered_bps: float, packet_bytes: float, capacity_bps: float) -> int:
+    """Return the rate that meets the most demanding of some goals at a port, in whole bit/s; 0 without any offer."""
+    if not offered_bps:
+        return 0
+    most = 0.0
+    for per_offered, most_offered_bps, per_packet_bit, of_capacity in needs:
+        counted_bps = offered_bps if offered_bps < most_offered_bps else most_offered_bps
+        need = per_offered * counted_bps + per_packet_bit * 8 * packet_bytes + of_capacity * capacity_bps
+        if need > most:
+            most = need
+    return ceil(most - _ROUNDING_BPS)
 
-    Everyone has the floor, or an equal share where the floors do not fit; beyond it classes have what they need, by
-    importance and then in the order given, while there is some.
+
+def share_out(capacity_bps: float, floor_pct: float, needed: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the least rates of some classes or queues at a port, and what is missing of their needs, in bit/s.
+
+    Everyone has the floor, or an equal share where the floors do not fit; beyond it they have what they need, in the
+    order given, while there is some.
 
     Parameters
     ----------
-    capacity_bps
-        Of the port.
     floor_pct
         Of the capacity, 0 to 100.
+    needed
+        In bit/s, the most important first.
     """
-    if not classes:
-        return QueueRates({}, {})
-    floor = min(int(capacity_bps * floor_pct / 100), int(capacity_bps / len(classes)))
-    left = int(capacity_bps) - floor * len(classes)
-    rates = {class_.name: floor for class_ in classes}
-    infeasible = {}
-    for class_ in sorted(classes, key=lambda class_: class_.importance):
-        beyond = max(0, needed_bps(class_, capacity_bps) - floor)
-        granted = min(beyond, left)
+    if not needed:
+        return [], []
+    floor = min(int(capacity_bps * floor_pct / 100), int(capacity_bps / len(needed)))
+    left = int(capacity_bps) - floor * len(needed)
+    rates, missing = [], []
+    for need in needed:
+        beyond = need - floor if need > floor else 0
+        granted = beyond if beyond < left else left
         left -= granted
-        rates[class_.name] += granted
-        if granted < beyond:
-            infeasible[class_.name] = beyond - granted
-    return QueueRates(rates, infeasible)
+        rates.append(floor + granted)
+        missing.append(beyond - granted)
+    return rates, missing
+
+
+def queue_rates(capacity_bps: float, floor_pct: float, classes: Sequence[PortClass]) -> QueueRates:
+    """Return the least rates of the classes at one port, as `share_out` does: by importance, then in the order given.
+
+    Parameters
+    ----------
+    capacity_bps, floor_pct
+        Of the port, and of its capacity, 0 to 100.
+    """
+    ordered = sorted(classes, key=lambda class_: class_.importance)
+    needed = [
+        needed_bps(
+            () if each.goal is None else (need_of(each.goal),), each.offered_bps, each.packet_bytes, capacity_bps
+        )
+        for each in ordered
+    ]
+    rates, missing = share_out(capacity_bps, floor_pct, needed)
+    found = {each.name: rate for each, rate in zip(ordered, rates, strict=True)}
+    return QueueRates(
+        {each.name: found[each.name] for each in classes},
+        {each.name: lacking for each, lacking in zip(ordered, missing, strict=True) if lacking},
+    )
 
 
 def is_to_be_written(written: Mapping[Name, int], wanted: Mapping[Name, int], capacity_bps: float) -> bool:
     """Tell whether a port's rates differ by enough from those at the switch to be written, all of them together."""
-    return written.keys() != wanted.keys() or any(
-        abs(wanted[name] - rate) >= HYSTERESIS * capacity_bps for name, rate in written.items()
-    )
+    if written.keys() != wanted.keys():
+        return True
+    least_bps = HYSTERESIS * capacity_bps
+    for name, rate in written.items():
+        change_bps = wanted[name] - rate
+        if change_bps >= least_bps or change_bps <= -least_bps:
+            return True
+    return False

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.queues.measures import QueueUse
+from controller.queues.measures import queue_use
 from controller.queues.port_queues import PortQueues
 from controller.queues.port_rates import decide, managed_queues, performance
 from controller.queues.settings import QueuesChanged
@@ -22,12 +22,12 @@ PACKET_BYTES = 1000
 
 
 def use(tx_bps, dropped_bps=0.0):
-    return QueueUse(tx_bps, tx_bps / 8 / PACKET_BYTES, dropped_bps / 8 / PACKET_BYTES)
+    return queue_use(tx_bps, tx_bps / 8 / PACKET_BYTES, dropped_bps / 8 / PACKET_BYTES)
 
 
 def decided(classes, uses, among=None, floor_pct=1.0):
     queues = managed_queues(classes)
-    return decide(queues, uses, among or {each.queue_id for each in queues}, CAPACITY_BPS, floor_pct)
+    return decide(queues, uses, among, CAPACITY_BPS, floor_pct)
 
 
 def test_a_class_is_sure_of_what_its_goal_needs_and_the_others_of_the_floor():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.service_classes.goals import GOAL_BOUNDS, Goal, GoalKind
-from controller.service_classes.rates import PortClass, is_to_be_written, needed_bps, queue_rates
+from controller.service_classes.rates import PortClass, is_to_be_written, need_of, needed_bps, queue_rates
 
 CAPACITY = 10_000_000
 
@@ -18,8 +18,8 @@ def port_class(
 
 
 def test_needs_by_hand():
-    def need(kind: GoalKind, value: float) -> int:
-        return needed_bps(port_class("a", 1, 1_000_000, Goal(kind, value)), CAPACITY)
+    def need(kind: GoalKind, value: float, offered_bps: float = 1_000_000) -> int:
+        return needed_bps((need_of(Goal(kind, value)),), offered_bps, 1500, CAPACITY)
 
     assert need(GoalKind.LOSS, 10) == 945_000
     assert need(GoalKind.DELAY, 2) == 1_100_000 + 6_000_000
@@ -27,8 +27,13 @@ def test_needs_by_hand():
     assert need(GoalKind.VELOCITY, 20) == 1_100_000 + 2_500_000
     assert need(GoalKind.RATE, 500_000) == 525_000
     assert need(GoalKind.RATE, 5_000_000) == 1_050_000
-    assert needed_bps(port_class("a", 1, 1_000_000), CAPACITY) == 0
-    assert needed_bps(port_class("a", 1, 0, Goal(GoalKind.DELAY, 2)), CAPACITY) == 0
+    assert needed_bps((), 1_000_000, 1500, CAPACITY) == 0
+    assert need(GoalKind.DELAY, 2, 0) == 0
+
+
+def test_of_several_goals_the_most_demanding_counts():
+    needs = [need_of(Goal(GoalKind.LOSS, 10)), need_of(Goal(GoalKind.DELAY, 2)), need_of(Goal(GoalKind.RATE, 1e6))]
+    assert needed_bps(needs, 1_000_000, 1500, CAPACITY) == 7_100_000
 
 
 def test_importance_goes_first_and_the_order_of_the_file_decides_ties():
@@ -69,7 +74,9 @@ def test_rates_fit_and_everyone_has_the_floor(capacity: float, floor_pct: float,
     assert sum(found.min_rate_bps.values()) <= capacity
     floor = min(int(capacity * floor_pct / 100), int(capacity / len(classes)))
     for class_ in classes:
-        need, rate = needed_bps(class_, capacity), found.min_rate_bps[class_.name]
+        needs = () if class_.goal is None else (need_of(class_.goal),)
+        need = needed_bps(needs, class_.offered_bps, class_.packet_bytes, capacity)
+        rate = found.min_rate_bps[class_.name]
         assert rate >= floor
         assert found.infeasible.get(class_.name, 0) == max(0, need - rate)
     short = [class_.importance for class_ in classes if class_.name in found.infeasible]
