@@ -5,8 +5,8 @@
 Members are the real ones (`controller.cluster.member`), and so is what asks switches for roles and writes to them
 (`controller.datapath`); the store is the twin in memory, switches are those of the tests with the roles of Open
 vSwitch. Processes are killed and stopped, cut off from the store, from each other and from switches; the store is
-silent, loses requests and replies, or is emptied; switches restart. Time is simulated: what is told of take-overs are
-seconds of that.
+silent, stands still, loses requests and replies, or is emptied; switches restart. Time is simulated: what is told of
+take-overs are seconds of that.
 
 A history ends with an AssertionError that names its seed where a switch accepted a write of an older epoch than its
 last master's, or had two writers in an epoch, where an action was lost after it had been acknowledged, and where
@@ -154,9 +154,11 @@ class World(Timeline):
         former = self._leaders.setdefault(epoch, node.incarnation)
         assert former == node.incarnation, (self.seed, self.now, f"two leaders in {epoch}")
         lost = self._lost_lead
-        if lost is not None and lost[1] != node.incarnation:
+        if lost is None:
+            return
+        self._lost_lead = None
+        if lost[1] != node.incarnation:  # else it went on before anybody was elected
             self.takes.append(Take(lost[0], self.now - lost[2]))
-            self._lost_lead = None
 
     def acknowledged(self, number: int, asked_s: float) -> None:
         """Take it that an operator was told that an action is done; a store that is emptied later takes it along."""
@@ -203,7 +205,7 @@ class World(Timeline):
         kinds = (
             *(self.fault_kill, self.fault_kill, self.fault_stop, self.fault_stop, self.fault_store_cut),
             *(self.fault_peer_cut, self.fault_switch_cut, self.fault_switch_restarts, self.fault_store_silent),
-            *(self.fault_store_loses, self.fault_hand_over, self.fault_stall),
+            *(self.fault_store_stands_still, self.fault_store_loses, self.fault_hand_over, self.fault_stall),
         )
         kind = self.fault_store_emptied if self.chance.random() < 0.02 else self.chance.choice(kinds)
         leaders = self.leaders()
@@ -254,6 +256,10 @@ class World(Timeline):
     def fault_store_silent(self, _node: Node, for_s: float) -> None:
         self.store.advance(self.now)
         self.store.be_silent(for_s)
+
+    def fault_store_stands_still(self, _node: Node, for_s: float) -> None:
+        self.store.advance(self.now)
+        self.store.stand_still(for_s)
 
     def fault_store_loses(self, _node: Node, for_s: float) -> None:
         self.loss = self.chance.uniform(0.05, 0.5)

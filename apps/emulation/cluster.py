@@ -23,6 +23,9 @@ FABRIC = "emulated"
 ETCD_PORT, ETCD_PEER_PORT, PEER_PORT = 2379, 2380, 6700
 PORTS_APART = 100
 START_TIMEOUT_S = 30.0
+STORE_DEADLINE_S = 10.0
+"""A store on a busy machine is no silent one."""
+
 LEADER_TIMEOUT_S = 20.0
 POLL_S = 0.02
 
@@ -110,7 +113,7 @@ class EtcdServer:
 
     def engine(self) -> EtcdEngine:
         """Return what asks the store, which is to be closed."""
-        return EtcdEngine(Access(tuple(self.endpoints("127.0.0.1").split())))
+        return EtcdEngine(Access(tuple(self.endpoints("127.0.0.1").split())), STORE_DEADLINE_S)
 
     def read(self, prefix: str) -> KeyPage:
         """Return keys that begin with a prefix."""

@@ -65,6 +65,7 @@ class Leasing(Asking):
         self._when_answered = when_answered
         self._retry_s = self._decided_s = now
         self._silent_since_s: float | None = None
+        self._answers_since_s = float("-inf")
         self._is_told_silent = False
         self._lease = lease
         self._kept_s = now - lease_s if lease else now
@@ -81,8 +82,14 @@ class Leasing(Asking):
         if event.watch == self._watch:
             self._is_known = False
 
-    def _store_answered(self) -> None:
-        """Take it that the store answers."""
+    def _was_silent_of_late(self, now: float, for_s: float) -> bool:
+        """Tell whether the store gives no answer, or has answered again for less than a time."""
+        return self.is_store_silent or now < self._answers_since_s + for_s
+
+    def _store_answered(self, now: float) -> None:
+        """Take it that the store answers, or tells of a watch what changed."""
+        if self.is_store_silent:
+            self._answers_since_s = now
         if self._is_told_silent:
             self._tell(self._when_silent.kind, self._when_answered, state=State.CLEARED)
         self._silent_since_s, self._is_told_silent = None, False

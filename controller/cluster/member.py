@@ -19,19 +19,16 @@ from controller.cluster.effects import Effect, FollowPeer, Leading, TellOperator
 from controller.cluster.engine import (
     Committed,
     ConditionFailed,
-    Delete,
     KeyCondition,
     KeyPage,
     KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
-    PutKey,
     ReadPage,
     Reply,
     RevokeLease,
     Silent,
-    Transaction,
 )
 from controller.cluster.events import (
     Answered,
@@ -47,7 +44,9 @@ from controller.cluster.events import (
     RoleLost,
     WatchEnded,
 )
+from controller.cluster.heard import FRESH_S, HeardLeader
 from controller.cluster.keys import EPOCH_BOUND, FIRST_EPOCHS, Keys, Leader, Present
+from controller.cluster.lead_transactions import answer, challenge, election, hand_over, registration, restoration
 from controller.cluster.member_settings import MemberSettings, Standing
 from controller.cluster.reach import Reach
 from controller.cluster.requests import Pending, Purpose
@@ -55,18 +54,15 @@ from controller.cluster.view import LeadView
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
 from controller.snapshot.events import Severity, State
 
-CHALLENGE_S = 0.2
-"""Within this time a leader answers who challenges it."""
-
-FRESH_S = CHALLENGE_S / 2
-"""How long after it was asked a store's word counts that a member leads: nobody is elected sooner after it."""
-
 SUCCESSION_S = 1.0
 """How long others leave the lead to the member that was named."""
 
 RENEWAL_S = 2.0
-"""How long others leave a store that was emptied to a leader whom they hear, which writes anew what it knows."""
+"""How long others leave the store to a leader whom they hear, after its key went with the whole store, or after the
+store was silent for longer than the lease lasts."""
 
+
+_OF_THE_LEAD = {Purpose.ELECTION, Purpose.ANSWER, Purpose.RESTORATION, Purpose.HAND_OVER}
 
 _SILENT = TellOperators(
     "engine-unreachable",
@@ -108,12 +104,7 @@ class MemberCore(Leasing):
         self._is_renewing = False
         self._renews: int | None = None
         self._calm = Calm()
-        # The leader, as others hear it
-        self._followed: Leader | None = None
-        self._heard_s = now
-        self._heard_of = ""
-        self._is_gone = False
-        self._challenged: tuple[int, float] | None = None
+        self._heard = HeardLeader(settings.silence_s, now)
         self._barred_until_s = now
         # The controller
         self._beat_s: float | None = now if settings.lease else None
@@ -145,10 +136,8 @@ class MemberCore(Leasing):
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due."""
-        due = [*self._lease_deadlines(), self._barred_until_s]
-        due += [self._heard_s + self._settings.silence_s, self._calm.not_before_s(self._decided_s)]
-        if self._challenged is not None:
-            due.append(self._challenged[1] + CHALLENGE_S)
+        due = [*self._lease_deadlines(), *self._heard.deadlines()]
+        due += [self._barred_until_s, self._calm.not_before_s(self._decided_s)]
         if self._beat_s is not None:
             due += [self._beat_s + count * self._settings.silence_s for count in (1, 2)]
             due.append(self._beat_s + self._settings.stall_s - self._idle_s)
@@ -175,15 +164,10 @@ class MemberCore(Leasing):
         self._beat_s = None
 
     def _peer_heard(self, event: PeerHeard, now: float) -> None:
-        leader = self._followed
-        if leader is not None and leader.incarnation == event.incarnation:
-            self._heard_s, self._heard_of, self._is_gone, self._challenged = now, event.incarnation, False, None
+        self._heard.take(event.incarnation, now)
 
     def _peer_gone(self, event: PeerGone, _now: float) -> None:
-        """Who was never heard may be where no connection of ours gets to."""
-        leader = self._followed
-        if leader is not None and leader.incarnation == event.incarnation == self._heard_of:
-            self._is_gone = True
+        self._heard.end(event.incarnation)
 
     def _role_lost(self, event: RoleLost, now: float) -> None:
         generation_id = event.generation_id or 0
@@ -204,14 +188,14 @@ class MemberCore(Leasing):
             why = "it does not lead" if fence is None else f"{to or 'another'} is not a member at the moment"
             self._tell("hand-over-refused", f"{me} hands nothing over: {why}.", Severity.WARNING)
         elif Purpose.HAND_OVER not in self._pending:
-            edits = (Delete(self._keys.leader), PutKey(self._keys.successor, to))
-            self._ask(Purpose.HAND_OVER, Transaction((fence,), edits, True), now, to)
+            self._ask(Purpose.HAND_OVER, hand_over(self._keys, fence, to), now, to)
             self._fresh_until_s = now
 
     def _confirm(self, _event: ConfirmWanted, _now: float) -> None:
         self._is_to_confirm = self.epoch is not None
 
     def _keys_changed(self, event: KeysChanged, now: float) -> None:
+        self._store_answered(now)
         if event.watch != self._watch or not self._is_known:
             return
         self.view.follow(event.changes)
@@ -227,10 +211,11 @@ class MemberCore(Leasing):
         if type(reply := event.reply) is Silent:
             self._silence(purpose, now)
             return
-        self._store_answered()
+        self._store_answered(now)
         if type(reply) is LeaseGone:
-            about = pending.about[0] if purpose is Purpose.REGISTER else pending.about
-            is_of_lease = purpose not in (Purpose.KEEP, Purpose.REGISTER) or about == self._lease
+            has_lease = purpose in (Purpose.REGISTER, Purpose.RESTORATION)
+            about = pending.about[0] if has_lease else pending.about
+            is_of_lease = (purpose is not Purpose.KEEP and not has_lease) or about == self._lease
             if purpose is not Purpose.REVOKE and is_of_lease:
                 self._lose_lease(now)
         elif type(reply) is LeaseGranted:
@@ -247,19 +232,21 @@ class MemberCore(Leasing):
             self._challenge_is_put(pending.about, now)
         elif purpose is Purpose.ELECTION:
             self._elected(pending, reply, now)
+        elif purpose is Purpose.RESTORATION:
+            self._restored(pending, reply, now)
         elif purpose in (Purpose.ANSWER, Purpose.HAND_OVER):
             self._fenced(purpose, pending, reply, now)
 
     def _challenge_is_put(self, revision: int, now: float) -> None:
         if self.view.revision(self._keys.leader) > revision:
-            self._heard_s, self._challenged = now, None  # it was quicker than the store's answer
+            self._heard.answered(now)  # it was quicker than the store's answer
         else:
-            self._challenged = (revision, now)
+            self._heard.challenged = (revision, now)
 
     def _silence(self, purpose: Purpose, now: float) -> None:
         """Take it that nobody knows whether something was done."""
         self._store_was_silent(now)
-        if purpose in (Purpose.ELECTION, Purpose.HAND_OVER):
+        if purpose in (Purpose.ELECTION, Purpose.RESTORATION, Purpose.HAND_OVER):
             self._is_known = False
             if self.standing is Standing.CANDIDATE:
                 self.standing = Standing.FOLLOWER
@@ -312,6 +299,16 @@ class MemberCore(Leasing):
             self.view.see((), (self._keys.leader,))
             self._step_down(f"it handed over to {pending.about}", now)
 
+    def _restored(self, pending: Pending, reply: Reply, now: float) -> None:
+        """Take in whether its key is there again; where it is not, another one's may be."""
+        if type(reply) is ConditionFailed:
+            self._is_known = False
+        elif type(reply) is Committed:
+            lease, text = pending.about
+            self._fresh_until_s = pending.asked_s + FRESH_S
+            self.view.see((KeyValue(self._keys.leader, text, reply.revision, lease),))
+            self._look_at_leader(now)
+
     # Who leads
 
     def _look_at_leader(self, now: float) -> None:
@@ -320,20 +317,17 @@ class MemberCore(Leasing):
         self._highest = max(self._highest, self.view.epoch, 0 if leader is None else leader.epoch)
         if self.epoch is not None and not self._leads_on(leader):
             self._step_down(self._why_over(leader), now)
-        former, self._followed = self._followed, leader
-        if leader == former:
-            if self._challenged is not None and self.view.revision(self._keys.leader) > self._challenged[0]:
-                self._heard_s, self._challenged = now, None  # it has answered
-            return
-        was_heard = bool(self._heard_of) and not self._is_gone and now < self._heard_s + self._settings.silence_s
-        self._heard_s, self._heard_of, self._is_gone, self._challenged = now, "", False, None
+        former = self._heard.leader
         if leader is None:
-            if was_heard and not self.view.epoch:
-                self._barred_until_s = max(self._barred_until_s, now + RENEWAL_S)
-            if former is not None and self.view.successor not in (None, self._settings.member):
-                self._barred_until_s = max(self._barred_until_s, now + SUCCESSION_S)
-            self._effects.append(FollowPeer(None))
+            self._miss_leader(former, now)
             return
+        if leader == former:
+            self._heard.awaited_until_s = None
+            challenged = self._heard.challenged
+            if challenged is not None and self.view.revision(self._keys.leader) > challenged[0]:
+                self._heard.answered(now)
+            return
+        self._heard.follow(leader, now)
         self._calm.changed(now)
         self._tell("leader-elected", f"{leader.member} leads fabric {self._settings.fabric} in epoch {leader.epoch}.")
         if self._is_mine(leader):
@@ -344,10 +338,36 @@ class MemberCore(Leasing):
         else:
             self._effects += [FollowPeer(leader), RoleWanted(ControllerRole.SLAVE, leader.epoch)]
 
+    def _miss_leader(self, former: Leader | None, now: float) -> None:
+        """Take it that the leader's key is gone."""
+        if self.epoch is not None:
+            self._fresh_until_s = min(self._fresh_until_s, now)
+        elif former is not None and not self._awaits(former, now):
+            if self.view.successor not in (None, self._settings.member):
+                self._barred_until_s = max(self._barred_until_s, now + SUCCESSION_S)
+            self._heard.follow(None, now)
+            self._effects.append(FollowPeer(None))
+
+    def _awaits(self, former: Leader, now: float) -> bool:
+        """Tell whether a leader whose key is gone is left the time to put it again.
+
+        It is where the key went with the whole store, or with a lease that could not be kept.
+        """
+        if self._heard.awaited_until_s is None and self._heard.is_heard(now):
+            is_in_epoch = self.view.epoch == former.epoch and self._was_silent_of_late(now, RENEWAL_S)
+            if is_in_epoch or not self.view.epoch:
+                self._heard.awaited_until_s = now + RENEWAL_S
+        return self._heard.is_awaited(now) and self.view.successor is None
+
     def _leads_on(self, leader: Leader | None) -> bool:
-        """Tell whether what the store says of the leader is that this member leads, or may renew its lead."""
+        """Tell whether what the store says of the leader is that this member leads, or may put its key again.
+
+        While the epoch is its own nobody else was elected, whatever became of the lease.
+        """
         if leader is None:
-            return self._is_renewing and not self.view.epoch
+            if self._is_renewing and not self.view.epoch:
+                return True
+            return self._fence == self.view.condition(self._keys.epoch) and self.view.successor is None
         return self._is_mine(leader) and (leader.epoch == self.epoch or self._is_renewing)
 
     def _why_over(self, leader: Leader | None) -> str:
@@ -389,7 +409,7 @@ class MemberCore(Leasing):
             self._be_registered(now)
             if self._is_known:
                 self._decide_lead(now)
-            elif not self._pending.keys() & {Purpose.ELECTION, Purpose.ANSWER, Purpose.HAND_OVER}:
+            elif not self._pending.keys() & _OF_THE_LEAD:
                 self._ask(Purpose.READ, ReadPage(self._keys.lead), now, None)
         has_lease = self.epoch is not None and now < self._lease_until_s
         told = (self.epoch is not None, has_lease, 0.0 if self.epoch is None else self._fresh_until_s)
@@ -417,29 +437,34 @@ class MemberCore(Leasing):
             return
         if not self._is_registered or self._reach.is_untold(now):
             me, count = self._settings, self._reach.count
-            this = Present(me.member, me.incarnation, me.peer, count).text()
-            put = PutKey(f"{self._keys.members}{me.member}", this, self._lease)
-            self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, count))
+            this = Present(me.member, me.incarnation, me.peer, count)
+            self._ask(Purpose.REGISTER, registration(self._keys, this, self._lease), now, (self._lease, count))
 
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
         if self._is_renewing:
             if self._lease and self._is_registered and Purpose.ELECTION not in self._pending:
                 self._stand(now)
-        elif self.epoch is not None:
-            is_leaving = Purpose.HAND_OVER in self._pending
-            is_asked = self.view.is_challenged or self._is_to_confirm
-            if self._fence is not None and leader is not None and is_asked and not is_leaving:
-                self._is_to_confirm = False
-                put = PutKey(self._keys.leader, leader.text(), self._lease)
-                self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
+        elif self._fence is not None:
+            if Purpose.HAND_OVER not in self._pending:
+                self._keep_key(leader, self._fence, now)
             self._look_at_reach(now)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:
             return
-        elif leader is None or self._is_mine(leader) or self._is_gone:
+        elif leader is None or self._is_mine(leader) or self._heard.is_gone:
             self._stand(now)
-        elif now >= self._heard_s + self._settings.silence_s:
+        elif self._heard.is_silent(now):
             self._challenge(now)
+
+    def _keep_key(self, leader: Leader | None, fence: KeyCondition, now: float) -> None:
+        """Put its key again where it was asked to, or where it is gone with the lease."""
+        if leader is None and self._lease and self._heard.leader is not None:
+            leader = self._heard.leader
+            request = restoration(self._keys, fence, leader, self._lease)
+            self._ask(Purpose.RESTORATION, request, now, (self._lease, leader.text()))
+        elif leader is not None and (self.view.is_challenged or self._is_to_confirm):
+            self._is_to_confirm = False
+            self._ask(Purpose.ANSWER, answer(self._keys, fence, leader, self._lease), now, leader.text())
 
     def _look_at_reach(self, now: float) -> None:
         """Hand over to who is connected to more switches, unless the lead changed often of late."""
@@ -454,25 +479,20 @@ class MemberCore(Leasing):
     def _challenge(self, now: float) -> None:
         """Have a silent leader say that it is there; where it does not, it is one no more."""
         revision = self.view.revision(self._keys.leader)
-        if self._challenged is None or self._challenged[0] != revision:
-            put = PutKey(self._keys.challenge, self._settings.member)
-            self._ask(Purpose.CHALLENGE, Transaction((), (put,), True), now, revision)
-        elif now >= self._challenged[1] + CHALLENGE_S:
+        if self._heard.challenged is None or self._heard.challenged[0] != revision:
+            self._ask(Purpose.CHALLENGE, challenge(self._keys, self._settings.member), now, revision)
+        elif self._heard.has_not_answered(now):
             self._stand(now)
 
     def _stand(self, now: float) -> None:
         """Stand for election."""
         is_named = self.view.successor == self._settings.member
-        if not (is_named or self._is_renewing) and now < max(self._barred_until_s, self._calm.not_before_s(now)):
+        is_barred = now < max(self._barred_until_s, self._calm.not_before_s(now)) or self._heard.is_awaited(now)
+        if is_barred and not (is_named or self._is_renewing):
             return
         conditions = tuple(map(self.view.condition, (self._keys.leader, self._keys.epoch)))
         step = 1 if self.view.epoch else 1 + crc32(self._settings.incarnation.encode()) % FIRST_EPOCHS
         leader = Leader(self._settings.member, self._settings.incarnation, self._highest + step, self._settings.peer)
-        edits = (
-            PutKey(self._keys.epoch, str(leader.epoch)),
-            PutKey(self._keys.leader, leader.text(), self._lease),
-            Delete(self._keys.successor),
-        )
         if not self._is_renewing:
             self.standing = Standing.CANDIDATE
-        self._ask(Purpose.ELECTION, Transaction(conditions, edits), now, leader)
+        self._ask(Purpose.ELECTION, election(self._keys, conditions, leader, self._lease), now, leader)

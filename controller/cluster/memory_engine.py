@@ -64,7 +64,8 @@ class MemoryStore:
         self.now_s = 0.0
         self.revision = 1
         self.incarnation = 0
-        self._silent_until_s = 0.0
+        self._silent_until_s = self._stands_until_s = 0.0
+        self._left: list[Request] = []
         self._compacted = 0
         self._versions: dict[str, list[KeyChange]] = {}
         self._history: list[KeyChange] = []
@@ -79,7 +80,15 @@ class MemoryStore:
         return self.now_s < self._silent_until_s
 
     def advance(self, now_s: float) -> None:
-        """Let time go on to `now_s`; leases end on the way, unless the store is silent."""
+        """Let time go on to `now_s`; leases end on the way, and what was left to a store that stood still is done."""
+        if self._left and self._silent_until_s <= now_s:
+            self._pass(self._silent_until_s)
+            left, self._left = self._left, []
+            for request in left:
+                self.answer(request)
+        self._pass(now_s)
+
+    def _pass(self, now_s: float) -> None:
         while True:
             ends_s, lease = min(((ends_s, lease) for lease, (_, ends_s) in self._leases.items()), default=(None, 0))
             if ends_s is None or ends_s > now_s:
@@ -97,6 +106,19 @@ class MemoryStore:
         for lease, (ttl_s, _) in self._leases.items():
             self._leases[lease] = (ttl_s, self._silent_until_s + ttl_s)
 
+    def stand_still(self, for_s: float) -> None:
+        """Answer nothing for a time, then do what was asked meanwhile; leases end as if it had not stood still.
+
+        So does a store whose one server was stopped, by a signal or with its machine.
+        """
+        self._silent_until_s = max(self._silent_until_s, self.now_s + for_s)
+        self._stands_until_s = self._silent_until_s
+
+    def leave(self, request: Request) -> None:
+        """Take a request whose answer nobody waits for, where it comes while the store stands still."""
+        if self.now_s < self._stands_until_s:
+            self._left.append(request)
+
     def expire(self, lease: int) -> None:
         """End a lease, as if nobody had kept it."""
         self._leases.pop(lease, None)
@@ -108,7 +130,7 @@ class MemoryStore:
         """Lose everything, revisions and leases too, as if it were set up anew."""
         self.revision, self._compacted = 1, 0
         self.incarnation += 1
-        self._versions, self._history, self._leases = {}, [], {}
+        self._versions, self._history, self._leases, self._left = {}, [], {}, []
 
     def compact(self) -> None:
         """Forget what was before the present."""
@@ -215,7 +237,10 @@ class MemoryEngine:
 
     def ask(self, request: Request) -> Reply:
         """Have a request answered at once, unless there is a fault."""
-        if self.store.is_silent or self.fault is RequestFault.REQUEST_LOST:
+        if self.fault is RequestFault.REQUEST_LOST:
+            return Silent("The store does not answer.")
+        if self.store.is_silent:
+            self.store.leave(request)
             return Silent("The store does not answer.")
         reply = self.store.answer(request)
         return reply if self.fault is None else Silent("The store's answer was lost.")

@@ -17,6 +17,7 @@ class Purpose(StrEnum):
     CHALLENGE = "challenge"
     ELECTION = "election"
     ANSWER = "answer"
+    RESTORATION = "restoration"
     HAND_OVER = "hand-over"
     DIVISION = "division"
     ACKNOWLEDGEMENT = "acknowledgement"

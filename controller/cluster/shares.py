@@ -210,7 +210,8 @@ class ShareCore(Leasing):
             put = PutKey(f"{self._keys.drained}{event.monitor}", monitor.incarnation)
             self._ask(Purpose.DRAIN, Transaction((), (put,), True), now, ())
 
-    def _keys_changed(self, event: KeysChanged, _now: float) -> None:
+    def _keys_changed(self, event: KeysChanged, now: float) -> None:
+        self._store_answered(now)
         if event.watch == self._watch and self._is_known:
             self.view.follow(event.changes)
 
@@ -223,7 +224,7 @@ class ShareCore(Leasing):
         if type(reply) is Silent:
             self._silence(purpose, now)
             return
-        self._store_answered()
+        self._store_answered(now)
         if type(reply) is LeaseGone:
             if purpose is Purpose.KEEP and pending.about == self._lease:
                 self._lease, self._is_known = 0, False

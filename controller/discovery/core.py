@@ -84,6 +84,7 @@ class DiscoveryCore:
         self._deadlines: Deadlines[Timer] = Deadlines()
         self._installer = Installer(DISCOVERY_TAG, hold_unknown=settings.vlans.is_used, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
+        self.is_open = self._installer.is_open
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._graces = Graces(self._switches, self._deadlines, self.tell)

@@ -6,6 +6,9 @@ and the switches in question have answered a barrier since, so that nothing stil
 the port has failed. A switch without a connection hears no LLDP and is asked by echo frames alone. A frame may have
 ended at a switch whose flow entries somebody deleted, so the table at the other end is looked at meanwhile.
 
+A switch whose slave this controller is takes none of its frames, and says nothing of those that arrive: nothing is
+found out by it until it is ours again.
+
 A port whose tour was missed is in doubt: one echo frame decides whether both ends of its link are suspect.
 """
 
@@ -48,6 +51,9 @@ class LivenessAsker(Protocol):
 
     def request_barrier(self, dpid: int) -> int:
         """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
+
+    def is_open(self, dpid: int) -> bool:
+        """Tell whether a switch takes what it is sent."""
 
     def suspect_table(self, dpid: int, now: float) -> None:
         """Have a switch's flow entries looked at, which may be gone."""
@@ -142,6 +148,8 @@ class Liveness:
 
     def round_begun(self, port: PortState, now: float) -> int:
         """Ask a port once an interval, and expect an answer where there was one before; return the frames sent."""
+        if self._is_closed(port):
+            return 0
         peer = port.heard_by
         hears = peer is None or self._switches[peer[0]].ready
         count = 0
@@ -215,6 +223,9 @@ class Liveness:
         if peer is None:
             self.forget(port)
             return
+        if self._is_closed(port):
+            self.forget(port)
+            return
         switch = self._switches[peer[0]]
         suspicion = self._suspicions.get(end)
         if suspicion is None:
@@ -240,7 +251,7 @@ class Liveness:
             return 0
         port = self._ports[end]
         peer = port.heard_by
-        if peer is None:
+        if peer is None or self._is_closed(port):
             self.forget(port)
             return 0
         switch = self._switches[peer[0]]
@@ -258,6 +269,13 @@ class Liveness:
         else:
             self._deadlines.set(Timer(TimerKind.CHECK, end), now + (wait_s if switch.connected else LOST_PACE_S))
         return count
+
+    def _is_closed(self, port: PortState) -> bool:
+        """Tell whether a port cannot be asked, or not be heard, for a switch is not ours to write."""
+        peer = port.heard_by
+        if not self._asker.is_open(port.end[0]):
+            return True
+        return peer is not None and self._switches[peer[0]].connected and not self._asker.is_open(peer[0])
 
     def connected(self, dpid: int) -> None:
         """Take in that a switch answers no barrier that it was sent before."""

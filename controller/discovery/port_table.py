@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from controller.discovery.budget import FrameBudget, FramePurpose, FrameUrgency
 from controller.discovery.detection import Detection
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.links import Links
-from controller.discovery.liveness import Liveness
+from controller.discovery.liveness import Liveness, LivenessAsker
 from controller.discovery.neighbours import Neighbours
 from controller.discovery.ports import MAX_PORT_NO, PortState
 from controller.discovery.probing import Probing
@@ -33,22 +32,14 @@ LLDP_LIFETIME_S = 2.0
 _PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE, TimerKind.AWAITED)
 
 
-class PortOwner(Protocol):
+class PortOwner(LivenessAsker, Protocol):
     """What the port table tells the core around it."""
-
-    counters: Counter[str]
 
     def emit(self, output: LinkUp | LinkDown | PortRoleChanged | SendPacket) -> None:
         """Take an event or frame."""
 
     def counted(self, kind: str, end: End, does: str, now: float) -> None:
         """Count something odd."""
-
-    def request_barrier(self, dpid: int) -> int:
-        """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
-
-    def suspect_table(self, dpid: int, now: float) -> None:
-        """Have a switch's flow entries looked at, which may be gone."""
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
@@ -122,7 +113,7 @@ class PortTable:
         self.behind_s = 0.0
         """How late the controller came to what was due, as the last deadline showed."""
         self.counters, self.request_barrier = owner.counters, owner.request_barrier
-        self.suspect_table = owner.suspect_table
+        self.suspect_table, self.is_open = owner.suspect_table, owner.is_open
         self.install, self.in_sync, self.has_hosts = owner.install, owner.in_sync, owner.has_hosts
         self.frames = Frames(secret, owner.emit)
         self.budget = FrameBudget(settings.frames_per_s, settings.idle_frames_per_s, deadlines)

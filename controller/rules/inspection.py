@@ -63,6 +63,11 @@ class Inspection:
             return state.installed.get(key) == state.target(key)
         return state.is_settled(key) and key not in state.turns
 
+    def is_open(self, dpid: int) -> bool:
+        """Tell whether a switch is connected and ours to write: one whose slave we are, or may be, is not."""
+        state = self._switches.get(dpid)
+        return state is not None and state.connected
+
     def is_read(self, dpid: int) -> bool:
         """Tell whether a switch is connected and has told what it holds."""
         state = self._switches.get(dpid)

@@ -84,6 +84,11 @@ class Clustered:
         found = self.fabric.received()[f"{host} {GROUP}"]["streams"]
         return int(found.get("1:1", {}).get("received", 0))
 
+    def wait_more(self, host: str, count: int) -> None:
+        """Wait until a host has received so many more packets of the stream."""
+        before = self.received(host)
+        wait_that(f"{host} receives {count} more", lambda: self.received(host) >= before + count, SETTLED_S)
+
     def join(self, host: str, within_s: float = SERVED_S) -> float:
         """Let a host join; return how long it takes until it receives, in seconds."""
         self.fabric.join(host, GROUP)
@@ -104,12 +109,20 @@ class Clustered:
             leader = self.cluster.leader()
             if leader is None or leader.epoch <= above:
                 return False
-            status = self.cluster.members[leader.member].show("status")
             found[:] = [leader]
-            return bool(status["in_sync"]) and status["switches"] == len(self.fabric.graph.switches())
+            return self._leads_all(self.cluster.members[leader.member])
 
         wait_that(f"somebody leads all switches in an epoch above {above}", is_led, SETTLED_S)
         return found[0]
+
+    def _leads_all(self, member: ControllerProcess) -> bool:
+        """Tell whether a controller says that all switches are as it wants them; one that begins says nothing yet."""
+        try:
+            status = member.show("status")
+        except OSError:
+            return False
+        count = len(self.fabric.graph.switches())
+        return "error" not in status and status["in_sync"] and status["switches"] == count
 
     def kill_all(self) -> None:
         """End all controllers at once."""

@@ -32,7 +32,7 @@ def test_a_leader_that_takes_its_lease_for_the_lead_at_a_switch_without_generati
         return ControllerRole.MASTER if is_asked else ControllerRole.SLAVE
 
     monkeypatch.setattr(PlaceCore, "_role_by_version", ask)
-    assert not all_hold(range(12, 24))
+    assert not all_hold(range(20, 32))
 
 
 def all_hold(seeds: range) -> bool:
@@ -52,7 +52,7 @@ def test_a_switch_that_minds_no_generation_is_found(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(FakeSwitch, "_role_answer", any_role)
     monkeypatch.setattr(MemberCore, "_role_lost", lambda _member, _event, _now: None)
-    assert not all_hold(range(1, 20))
+    assert not all_hold(range(32, 44))
 
 
 def test_two_masters_of_a_switch_are_found(monkeypatch: pytest.MonkeyPatch):

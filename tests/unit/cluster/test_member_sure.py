@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster_histories import World
 
 from controller.cluster.events import ConfirmWanted
-from controller.cluster.member import CHALLENGE_S, FRESH_S
+from controller.cluster.heard import CHALLENGE_S, FRESH_S
 
 
 def test_who_leads_says_for_sure_for_less_time_than_others_need_to_lead() -> None:

@@ -8,20 +8,22 @@ import pytest
 
 from controller.discovery.liveness import LONGEST_WAIT_S, SHORTEST_WAIT_S, AnswerTime
 from controller.discovery.settings import DiscoverySettings
-from controller.events import DeadlineReached, PacketReceived
+from controller.effects import RequestFlows, RequestRole
+from controller.events import ControllerRole, DeadlineReached, PacketReceived, RoleReplied, RoleWanted
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, SEGMENT_MAC
 from topology.events import LinkDown, PortRole, SwitchDown
 
 from .conftest import World
 
 
-def chain(make_world, count=3, settings=None):
+def chain(make_world, count=3, settings=None, version=OPENFLOW_1_3):
     """Switches 1, 2, ... each cabled from its port 2 to port 1 of the next."""
     world = make_world(settings)
     for dpid in range(1, count):
         world.cable((dpid, 2), (dpid + 1, 1))
     for dpid in range(1, count + 1):
-        world.connect(dpid)
+        world.connect(dpid, version=version)
     world.run(8.0)
     return world
 
@@ -235,3 +237,47 @@ def test_a_controller_behind_its_input_gives_up_no_link(burst_s):
     assert world.longest_s >= 0.9 * burst_s
     assert [event for event in world.events if isinstance(event, LinkDown | SwitchDown)] == []
     assert world.core.counters["link-suspected"] > 0, "frames were missed for a while"
+
+
+def take_role(world: World, dpids: tuple[int, ...], role: ControllerRole) -> None:
+    """Have a role asked for at switches, which say that they have it."""
+    datapath = world.core._installer._datapath
+    for dpid in dpids:
+        for effect in datapath.handle(RoleWanted(role, 1, dpid), world.now):
+            if isinstance(effect, RequestRole):
+                told = datapath.handle(RoleReplied(dpid, effect.xid, role, 1), world.now)
+                world.perform(each for each in told if isinstance(each, RequestFlows))
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)], ids=["one end", "the other", "both"])
+def test_no_link_is_given_up_by_a_switch_whose_slave_the_controller_is(make_world, closed):
+    """It takes no frame of the controller's, and does not say what arrives."""
+    world = chain(make_world, 2, version=OPENFLOW_1_0)
+    links = world.links()
+    del world.events[:]
+    cut = {(dpid, port_no) for dpid in closed for port_no in (1, 2, 3, 4)} | {(1, 2), (2, 1)}
+    world.run(0.3)
+    take_role(world, closed, ControllerRole.SLAVE)
+    world.cut |= cut
+    del world.sent[:]
+    world.run(30.0)
+    assert world.links() == links and not world.events and not world.core.counters["link-timeout"]
+    assert not any(packet.dpid in closed and packet.data[:6] == NEAREST_BRIDGE_MAC for packet in world.sent)
+    take_role(world, closed, ControllerRole.MASTER)
+    world.cut -= cut
+    world.run(10.0)
+    assert world.links() == links and not world.events
+    world.cut |= {(1, 2), (2, 1)}
+    world.run(2.8)
+    assert world.links() == set()
+
+
+def test_a_link_that_fails_meanwhile_is_found_when_the_switch_is_ours_again(make_world):
+    world = chain(make_world, 2, version=OPENFLOW_1_0)
+    take_role(world, (1, 2), ControllerRole.SLAVE)
+    world.cut |= {(1, 2), (2, 1)}
+    world.run(10.0)
+    assert world.links()
+    take_role(world, (1, 2), ControllerRole.MASTER)
+    world.run(2.8)
+    assert world.links() == set()
