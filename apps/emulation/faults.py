@@ -73,16 +73,15 @@ class NetworkFaults:
         for host, switch in away.items():
             self.move_host(host, switch)
 
-    def cut_control(self, name: str) -> None:
-        """End a switch's connection to the controller; it goes on forwarding."""
-        self._cut.add(name)
-        processes.run("ovs-vsctl", "set-controller", name, NOWHERE)
+    def cut_control(self, *names: str) -> None:
+        """End the connections of switches to the controller, all at once; they go on forwarding."""
+        self._cut.update(names)
+        _set_controllers(names, [NOWHERE])
 
-    def mend_control(self, name: str) -> None:
-        """Let a switch connect to the controller again."""
-        self._cut.discard(name)
-        targets = [f"tcp:{controller.IP()}:{controller.port}" for controller in self._controllers]
-        processes.run("ovs-vsctl", "set-controller", name, *targets)
+    def mend_control(self, *names: str) -> None:
+        """Let switches connect to the controller again, all at once."""
+        self._cut.difference_update(names)
+        _set_controllers(names, [f"tcp:{controller.IP()}:{controller.port}" for controller in self._controllers])
 
     def deafen(self, name: str, neighbour: str) -> None:
         """Lose all that arrives at a switch from a neighbour, while both ends keep their carrier."""
@@ -213,3 +212,8 @@ def _joined(edits: Iterable[tuple[str, ...]]) -> list[str]:
     for edit in edits:
         words += ["--", *edit]
     return words
+
+
+def _set_controllers(names: Iterable[str], targets: Sequence[str]) -> None:
+    """Have switches connect to these controllers and no others, in one transaction of Open vSwitch."""
+    processes.run("ovs-vsctl", *_joined(("set-controller", name, *targets) for name in names))

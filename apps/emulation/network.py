@@ -316,13 +316,13 @@ class EmulatedFabric:
         """Bring a switch back, empty."""
         self._faults.bring_switch(self._names[switch])
 
-    def control_down(self, switch: NodeId) -> None:
-        """End the connection of a switch to the controller; it goes on forwarding."""
-        self._faults.cut_control(self._names[switch])
+    def control_down(self, *switches: NodeId) -> None:
+        """End the connections of switches to the controller, all at once; they go on forwarding."""
+        self._faults.cut_control(*map(self._names.__getitem__, switches))
 
-    def control_up(self, switch: NodeId) -> None:
-        """Let a switch connect to the controller again."""
-        self._faults.mend_control(self._names[switch])
+    def control_up(self, *switches: NodeId) -> None:
+        """Let switches connect to the controller again, all at once."""
+        self._faults.mend_control(*map(self._names.__getitem__, switches))
 
     def deafen(self, switch: NodeId, neighbour: NodeId) -> None:
         """Lose all that arrives at a switch from a neighbour, while both ends keep their carrier."""
