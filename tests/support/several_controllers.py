@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from apps.emulation import processes
-from apps.emulation.cluster import EmulatedCluster, EtcdServer, store_address, wait_that
+from apps.emulation.cluster import FABRIC, EmulatedCluster, EtcdServer, store_address, wait_that
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import EmulatedFabric
 from controller.cluster.engine import KeyPage, PutKey, ReadPage, Silent, Transaction
-from controller.cluster.keys import Leader
+from controller.cluster.keys import Keys, Leader, read_present
 from topology.graph import Graph, NodeKind
 
 GROUP = "239.1.1.1"
@@ -44,6 +44,22 @@ class Clustered:
         self.wait_in_sync(self.leader)
         fabric.send(1)
         self.wait_received("h3")
+        self._wait_shared()
+
+    def _wait_shared(self) -> None:
+        """Wait until another controller could lead: it is connected to all switches, and the log says what there is.
+
+        A sender is in the log some moments after it is served; who leads without knowing it serves nobody more.
+        """
+        ways = {f"heard/{GROUP}/{self.fabric.dpid(switch)}" for switch in ("s1", "s2")}
+        self.cluster.wait_journal(lambda keys: {*ways, f"tree/{GROUP}"} <= keys)
+        count = len(self.fabric.graph.switches())
+        wait_that("all members are connected to all switches", lambda: self._are_connected(count), SETTLED_S)
+
+    def _are_connected(self, count: int) -> bool:
+        held = self.cluster.store.read(Keys(FABRIC).members).held
+        present = [read_present(each.value) for each in held]
+        return len(present) == len(self.cluster.members) and all(one and one.switches == count for one in present)
 
     @property
     def leader(self) -> ControllerProcess:
