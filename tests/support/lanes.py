@@ -23,8 +23,8 @@ def _live(*names: str) -> tuple[str, ...]:
 
 
 LONGEST = _live(
-    *("how_to", "installation", "routers", "vlans", "cluster", "check", "shares", "return", "allocator", "repair"),
-    "guard",
+    *("how_to", "installation", "cluster_faults", "routers", "vlans", "cluster", "check", "shares", "return"),
+    *("allocator", "repair", "guard", "cluster_upgrade", "queues", "aliases"),
 )
 """Live modules that take a minute or more: they begin first, so that none is left over when all else has ended."""
 
