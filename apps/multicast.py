@@ -27,7 +27,7 @@ from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
-from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused, refusal
+from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionRefused, refusal
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
@@ -218,6 +218,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         refused = None if SOUTHBOUND.gate is None else SOUTHBOUND.gate.refusal()
         if refused is not None:
             raise refused
+        if self._is_shared and self.log.trouble is not None:
+            raise QuestionRefused(f"Nothing was done: {self.log.trouble}", reason=ENGINE_UNREACHABLE)
         try:
             self.feed(read_action(name, fields))
         except ActionInvalid as error:
@@ -233,7 +235,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         if not self._is_shared:
             return {**document, "kept": False}
         text = f"It is done here, but whether another controller would know of it is not certain: {self.log.trouble}"
-        return refusal(QuestionRefused(text, reason=ENGINE_UNREACHABLE))
+        return refusal(QuestionRefused(text, reason=ENGINE_UNCONFIRMED))
 
     def _begin_search(self) -> tuple[Callable[[], Any], Callable[[Any], Iterator[Document | None]]]:
         check, directory = JournalCheck(self.core, self.log.keys_waiting()), own_state_dir()

@@ -39,7 +39,10 @@ EPOCH = secrets.token_hex(8)
 
 
 ENGINE_UNREACHABLE = "engine-unreachable"
-"""Why nothing is set: the store that controllers share does not answer."""
+"""Why nothing is set: the store that controllers share does not answer, or takes nothing."""
+
+ENGINE_UNCONFIRMED = "engine-unconfirmed"
+"""Why it is not certain that what was set lasts: the store that controllers share has not confirmed it."""
 
 
 class QuestionRefused(Exception):  # noqa: N818

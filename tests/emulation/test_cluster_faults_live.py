@@ -18,7 +18,7 @@ from apps.emulation.cluster import FABRIC, EtcdServer, wait_that
 from apps.status_client import query
 from controller.cluster.engine import Committed, PutKey, Transaction
 from controller.cluster.keys import Keys
-from several_controllers import GROUP, SETTLED_S, Clustered, fill, lose, lose_no_more, make_room
+from several_controllers import GROUP, SETTLED_S, Clustered, fill, lose, lose_no_more, make_room, vsrt
 
 pytestmark = pytest.mark.emulation
 
@@ -112,9 +112,11 @@ def test_a_store_without_space_is_as_one_that_is_silent(clustered: Callable[...,
     net.leader.wait_log("cannot be written", SETTLED_S)
     refused = query(net.leader.socket, drain)
     assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
+    assert "drained" not in vsrt(net.leader, "show", "switches")
     net.join("h6")
     assert net.cluster.leader() == net.before
     make_room(net.cluster.store)
+    wait_that("switches can be drained", lambda: "error" not in query(net.leader.socket, drain), SETTLED_S)
     net.cluster.wait_journal(lambda keys: "drain" in "".join(keys))
     net.check_nothing_lost()
 
