@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from apps.cli.common import InputError, emit_table
 
 if TYPE_CHECKING:
-    from controller.simulation.data_centre import DataCentre
+    from controller.simulation.data_centre import DataCentre, Ints
     from controller.simulation.groups import SimulatedGroups
     from controller.simulation.table_trace import Trace
 
@@ -76,7 +76,13 @@ def run_tables(
         Names of the groups in a file; without, they are called 0, 1, 2, ....
     """
     from controller.overcommit.tables import GroupTables
-    from controller.simulation.fabric_tables import WholeTrees, entries_of_groups, fullest_need, run_fabric_trace
+    from controller.simulation.fabric_tables import (
+        WholeTrees,
+        entries_of_groups,
+        fullest_need,
+        run_fabric_trace,
+        shared_need,
+    )
     from controller.simulation.placement import place_trees
     from controller.simulation.trees import TreeLinks
 
@@ -95,6 +101,7 @@ def run_tables(
         "table": args.overcommit,
         "most_needed": int(need.max(initial=0)),
         "switches_too_small": int((need > args.overcommit).sum()),
+        "needed": _by_kind(centre, need, shared_need(centre, groups, links)),
         "counted_s": ends_s - warmup_s,
         **found.document(),
     }
@@ -104,8 +111,11 @@ def print_tables(found: dict[str, Any]) -> None:
     """Print what the tables of all switches together had to do."""
     print(
         f"Tables of {found['table']:,} entries: all groups at once need up to {found['most_needed']:,}, "
-        f"and {found['switches_too_small']:,} switches have fewer than they need. In {found['counted_s']:,.0f} s:"
+        f"and {found['switches_too_small']:,} switches have fewer than they need."
     )
+    kinds = [(kind, f"{need['alone']:,}", f"{need['shared']:,}") for kind, need in found["needed"].items()]
+    emit_table(("switches", "most entries", "most, shared by groups that go on alike"), kinds)
+    print(f"In {found['counted_s']:,.0f} s:")
     victims = found["victims_per_need"]
     row = [f"{found[name]:,}" for name in COUNTED]
     emit_table((*COUNTED.values(), "victims each"), [(*row, "-" if victims is None else f"{victims:.2f}")])
@@ -121,6 +131,15 @@ COUNTED = {
     "needing": "in for others",
 }
 """What is shown, and under which title."""
+
+
+def _by_kind(centre: DataCentre, alone: Ints, shared: Ints) -> dict[str, dict[str, int]]:
+    """Return by kind of switch what the fullest one needs, with an entry for each group and with shared ones."""
+    found: dict[str, dict[str, int]] = {}
+    for node, each, together in zip(centre.switches, alone.tolist(), shared.tolist(), strict=True):
+        most = found.setdefault(str(centre.graph.kind(node)), {"alone": 0, "shared": 0})
+        most["alone"], most["shared"] = max(most["alone"], each), max(most["shared"], together)
+    return found
 
 
 def _trace(args: argparse.Namespace, count: int, names: Sequence[str]) -> Trace:

@@ -10,7 +10,7 @@ import numpy as np
 from controller.overcommit.tables import GroupTables
 from controller.simulation.data_centre import DataCentre, Ints
 from controller.simulation.groups import SimulatedGroups
-from controller.simulation.switch_state import entries_of_placed
+from controller.simulation.switch_state import cable_ends, entries_of_placed
 from controller.simulation.table_trace import Trace
 from controller.simulation.trees import TreeLinks
 
@@ -183,4 +183,26 @@ def fullest_need(entries: Sequence[Mapping[int, int]], switch_count: int) -> Int
     for held in entries:
         for at, count in held.items():
             need[at] += count
+    return need
+
+
+def shared_need(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> Ints:
+    """Return how many entries each switch would have if groups that go on alike there shared one, shape (switches,).
+
+    Groups go on alike that have the same neighbours on their trees, and no member at the switch: ports of members
+    are no address's to name.
+    """
+    near: list[dict[int, int]] = [{} for _ in range(len(groups))]
+    u, v = (ends.tolist() for ends in cable_ends(centre).T)
+    for part in links:
+        for group, cable in zip(part.group.tolist(), part.cable.tolist(), strict=True):
+            sets = near[group]
+            sets[u[cable]] = sets.get(u[cable], 0) | 1 << v[cable]
+            sets[v[cable]] = sets.get(v[cable], 0) | 1 << u[cable]
+    need = np.zeros(len(centre.switches), dtype=np.int64)
+    for group, at in zip(groups.group_of_terminal().tolist(), groups.terminals.tolist(), strict=True):
+        near[group].pop(at, None)
+        need[at] += 1
+    for at, _ in {place for sets in near for place in sets.items()}:
+        need[at] += 1
     return need

@@ -166,6 +166,10 @@ def _ends(centre: DataCentre, links: Sequence[TreeLinks]) -> tuple[Ints, Ints, I
     """Return the group and both ends of each link of trees."""
     group = np.concatenate([part.group for part in links])
     cable = np.concatenate([part.cable for part in links])
-    ends = np.array([(centre.number[u], centre.number[v]) for u, v in centre.cables], dtype=np.int64).reshape(-1, 2)
-    u, v = ends[cable].T
+    u, v = cable_ends(centre)[cable].T
     return group, u, v
+
+
+def cable_ends(centre: DataCentre) -> Ints:
+    """Return the numbers of both switches of every cable, shape (cables, 2)."""
+    return np.array([(centre.number[u], centre.number[v]) for u, v in centre.cables], dtype=np.int64).reshape(-1, 2)

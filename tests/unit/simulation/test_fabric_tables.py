@@ -14,6 +14,7 @@ from controller.simulation.fabric_tables import (
     entries_of_groups,
     fullest_need,
     run_fabric_trace,
+    shared_need,
 )
 from controller.simulation.placement import place_trees
 from controller.simulation.sessions import sessions
@@ -22,6 +23,7 @@ from controller.simulation.table_trace import Trace
 from controller.simulation.trees import TreeLinks
 from controller.simulation.workload import Workload, generate
 from topology.generators import make
+from topology.graph import NodeKind
 
 
 def run(trace: Trace, capacity: int, entries: list[dict[int, int]], **options: float) -> FabricTraceResult:
@@ -68,6 +70,20 @@ def test_entries_are_those_that_are_counted(placed):
     entries = entries_of_groups(centre, groups, links)
     need = fullest_need(entries, len(centre.switches))
     assert need.tolist() == state_of_placed(centre, groups, links).entries.tolist()
+
+
+def test_groups_that_go_on_alike_share_an_entry_where_no_member_is(placed):
+    centre, groups, links = placed
+    alone = fullest_need(entries_of_groups(centre, groups, links), len(centre.switches))
+    shared = shared_need(centre, groups, links)
+    assert (shared <= alone).all()
+    pods = 6
+    for node, each, together in zip(centre.switches, alone.tolist(), shared.tolist(), strict=True):
+        match centre.graph.kind(node):
+            case NodeKind.TOR:
+                assert together == each
+            case NodeKind.CORE:
+                assert together <= 2**pods - pods - 1 and together < each
 
 
 def test_with_a_quarter_of_the_need_nobody_is_turned_away_and_one_leaves_for_each(placed):
