@@ -285,9 +285,14 @@ class ClusterApp(DeclaredApp, TableKeeper):
 
     def _look_at_versions(self) -> None:
         """Write records that all members read; all of them anew, where one came that reads none as late as before."""
-        if self._written.look(self.seen.records, time.monotonic()) and self.core.course is Course.LEADING:
+        before, leads = self._written.version, self.core.course is Course.LEADING
+        if self._written.look(self.seen.records, time.monotonic()) and leads:
             for app in self._apps():
                 app.write_log_anew()
+        elif self._written.version > before and leads:
+            later = f"All members read records of version {self._written.version}"
+            text = f"{later}: the logs are written in it from now on."
+            self._tell(TellOperators("records-raised", text, Severity.INFO))
 
     def _role_denied(self, denied: RoleDenied) -> None:
         self.denied_count += 1

@@ -5,7 +5,6 @@ Programs of other versions are this one, told by its environment that its record
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +25,8 @@ FRAMEWORK = "os-ken"
 RAISE_S = 8.0
 """How long members have read later records before these are written: more than a restart takes."""
 
+RAISED = f"All members read records of version {RECORDS}"
+
 
 def test_controllers_are_upgraded_one_after_the_other(clustered: Callable[..., Clustered], tmp_path: Path) -> None:
     """Both write the version before until neither is of it; then records of both versions are beside each other."""
@@ -39,7 +40,7 @@ def test_controllers_are_upgraded_one_after_the_other(clustered: Callable[..., C
     net.cluster.wait_journal(lambda keys: f"heard/{GROUP}/{net.fabric.dpid('s3')}" in keys)
     assert versions(net) == {RECORDS - 1}
     upgrade(net, net.before.member, tmp_path)
-    time.sleep(RAISE_S)
+    net.cluster.members[now.member].wait_log(RAISED, SETTLED_S)
     net.join("h6")
     net.cluster.wait_journal(lambda _keys: versions(net) == {RECORDS - 1, RECORDS})
     net.cluster.members[now.member].kill()
@@ -55,7 +56,7 @@ def test_one_of_a_version_before_that_comes_back_is_written_what_it_reads(
 ) -> None:
     net = clustered(of_cluster={"env": program(tmp_path)})
     other = follower_name(net)
-    time.sleep(RAISE_S)
+    net.leader.wait_log(RAISED, SETTLED_S)
     net.join("h5")
     net.cluster.wait_journal(lambda _keys: RECORDS in versions(net))
     upgrade(net, other, tmp_path, RECORDS - 1)
