@@ -48,6 +48,9 @@ VLAN_ID = 10
 JOIN, LEAVE = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
 SMALL_K = 4
 COUNTED_REPAIRS = 4
+TURN = 48
+"""Reports of a turn, of which each fabric has one after the other."""
+
 GROUPS_PER_VLAN = 10
 PORTS_PER_VLAN = 2
 SOURCE_VLAN, REGISTERED_MEMBERS = 4000, 60
@@ -113,7 +116,7 @@ def repair_ms(fabric: Fabric, links: list[LinkUp]) -> Iterator[float]:
 
 
 def one_vlan(arguments: argparse.Namespace) -> list[Measurement]:
-    """Compare a fabric in one VLAN with one in none."""
+    """Compare a fabric in one VLAN with one in none, by turns that are as short as other work's spells are long."""
     fabrics = {"no VLAN": in_one_vlan(arguments.k, 0), "VLAN 10": in_one_vlan(arguments.k, VLAN_ID)}
     samples: dict[tuple[str, str], list[float]] = {}
     for fabric in fabrics.values():
@@ -121,27 +124,30 @@ def one_vlan(arguments: argparse.Namespace) -> list[Measurement]:
                           for number in range(arguments.groups)))  # fmt: skip
     gc.freeze()
     for number in range(arguments.rounds + 1):
-        order = list(fabrics.items())[:: 1 if number % 2 else -1]
-        for name, fabric in order:
-            reports = members_of(fabric, arguments.groups, arguments.members)
-            for what, kind in (("join", JOIN), ("leave", LEAVE)):
-                took_us = heard_us(fabric, reports, kind)
+        drawn = {name: members_of(fabric, arguments.groups, arguments.members) for name, fabric in fabrics.items()}
+        for what, kind in (("join", JOIN), ("leave", LEAVE)):
+            for turn, first in enumerate(range(0, arguments.groups * arguments.members, TURN)):
+                for name, fabric in list(fabrics.items())[:: -1 if turn % 2 else 1]:
+                    took_us = heard_us(fabric, drawn[name][first : first + TURN], kind)
+                    if number:
+                        samples.setdefault((f"{what}, {name}", "us"), []).append(took_us)
+            for fabric in fabrics.values():
                 fabric.write()
-                if number:
-                    samples.setdefault((f"{what}, {name}", "us"), []).append(took_us)
     for fabric in fabrics.values():
         heard_us(fabric, members_of(fabric, arguments.groups, arguments.members), JOIN)
         fabric.write()
     cut = fabrics["no VLAN"].random.sample(fabrics["no VLAN"].links, min(arguments.repairs, 64))
     repairs = {name: repair_ms(fabric, cut) for name, fabric in fabrics.items()}
-    for _ in cut:
-        for name, took in repairs.items():
+    for number in range(len(cut)):
+        for name, took in list(repairs.items())[:: -1 if number % 2 else 1]:
             samples.setdefault((f"repair of a link, {name}", "ms"), []).append(next(took))
     found = [Measurement(name, unit, values) for (name, unit), values in samples.items()]
     for what in ("join", "leave", "repair of a link"):
         unit = "ms" if what.startswith("repair") else "us"
-        pairs = zip(samples[f"{what}, no VLAN", unit], samples[f"{what}, VLAN 10", unit], strict=True)
-        found.append(Measurement(f"{what}: no VLAN / VLAN 10", "", [plain / tagged for plain, tagged in pairs]))
+        plain, tagged = (samples[f"{what}, {name}", unit] for name in fabrics)
+        pairs = [one / other for one, other in zip(plain, tagged, strict=True)]
+        found.append(Measurement(f"{what}: no VLAN / VLAN 10", "", pairs))
+        found.append(Measurement(f"{what}: no VLAN / VLAN 10, all turns together", "", [sum(plain) / sum(tagged)]))
     return found
 
 

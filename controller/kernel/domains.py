@@ -24,13 +24,13 @@ _ADDRESS_BYTES = frozenset((4, 6, 16))
 _NAME_BYTES = frozenset(size + _SUFFIX_BYTES for size in _ADDRESS_BYTES)
 
 
-_SUFFIXES = (b"", *(_MARK + vlan_id.to_bytes(2, "big") for vlan_id in range(1, 1 << 12)))
-"""What stands behind an address in each VLAN; a tag that comes from elsewhere may be 4095 too."""
+SUFFIXES = (b"", *(_MARK + vlan_id.to_bytes(2, "big") for vlan_id in range(1, 1 << 12)))
+"""What stands behind an address in each VLAN, for who names many things; a tag from elsewhere may be 4095 too."""
 
 
 def in_domain(address: bytes, vlan_id: int) -> bytes:
     """Return the name of an address (4, 6 or 16 bytes) in a VLAN, 0 for the fabric's own domain."""
-    return address + _SUFFIXES[vlan_id]
+    return address + SUFFIXES[vlan_id]
 
 
 def address_of(name: bytes) -> bytes:

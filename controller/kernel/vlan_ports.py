@@ -86,13 +86,17 @@ class VlanPorts:
             found = self._at[dpid] = self._look(dpid) if self.is_used else {}
         return found
 
+    def oifs(self, dpid: int, vlan_id: int) -> VlanOifs:
+        """Return the ports of a switch that have a VLAN."""
+        return (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
+
     def untagged_oifs(self, dpid: int, vlan_id: int, oifs: Iterable[int]) -> tuple[int, ...]:
         """Return which OIFs of a group of a VLAN have its frames without a tag: ports of that VLAN, used or not.
 
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        _, own, both = (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
+        _, own, both = self.oifs(dpid, vlan_id)
         if both.issuperset(oifs):
             return own
         others = [oif for oif in oifs if oif not in both]
@@ -126,7 +130,7 @@ class VlanPorts:
         """Return the ports to hosts of a switch that are in a domain."""
         if not self.is_used:
             return [] if vlan_id else list(self._fabric.edge_ports(dpid))
-        oifs = self.at(dpid).get(vlan_id, NO_OIFS)
+        oifs = self.oifs(dpid, vlan_id)
         return sorted((*oifs.tagged, *oifs.untagged))
 
     def sent(self, dpid: int, ports: Sequence[int], frame: bytes, vlan_id: int) -> list[SendPacket]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from controller.effects import Effect, Notice
 from controller.events import PacketReceived
-from controller.kernel.domains import in_domain
+from controller.kernel.domains import SUFFIXES, in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.membership.settings import applies
@@ -40,6 +40,7 @@ from topology.live import LiveFabric
 
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
+_BEFORE_TAG, _TAG, _BEHIND_TAG = slice(12), slice(12, 16), slice(16, None)
 
 VLAN_UNTAGGED = "vlan-untagged"
 """The counter of frames without a tag at ports whose frames must have one."""
@@ -101,9 +102,9 @@ class MulticastIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[_TAG]))
         if vlan_id is not None and len(frame) > 17:
-            self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
+            self._take(dpid, port_no, frame[_BEFORE_TAG] + frame[_BEHIND_TAG], now, vlan_id)
             return
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
@@ -111,7 +112,7 @@ class MulticastIntake:
             self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
             return
         if tag is not None:
-            vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
+            vlan_ports.is_let_in(dpid, port_no, frame[_TAG], vlan_id)
         self._take(dpid, port_no, untagged, now, vlan_id)
 
     def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
@@ -139,7 +140,7 @@ class MulticastIntake:
     ) -> None:
         owner, mac = self._owner, report.eth_src
         if vlan_id:
-            mac = in_domain(mac, vlan_id)
+            mac += SUFFIXES[vlan_id]
         if (dpid, port_no) not in owner.topology.edges:
             self._counters["report-not-at-edge"] += 1
             if owner.fabric.role(dpid, port_no) is PortRole.UNKNOWN:

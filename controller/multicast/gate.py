@@ -9,7 +9,7 @@ from controller.admission.host import Decision, Host, HostLike
 from controller.admission.marks import UNMARKED, Mark, Marks
 from controller.config.marking import marking_of
 from controller.config.policy import Policy, Role
-from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.kernel.domains import SUFFIXES, address_of, domain_of, in_domain
 from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
@@ -73,7 +73,7 @@ class Gate:
         """Decide whether a host may receive from a group of a domain."""
         if is_link_scope_group(address):
             return True
-        registered, group = self._registered, in_domain(address, vlan_id) if vlan_id else address
+        registered, group = self._registered, address + SUFFIXES[vlan_id] if vlan_id else address
         carrier = registered.carrier(group) if registered.is_used else group
         has_tree = self.room.has_tree(carrier)
         if host.spoofed:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from controller.kernel.domains import address_of
-from controller.kernel.vlan_ports import VlanPorts
+from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, VlanPorts
 from controller.multicast.duties import sender_entry
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.rules.compile import (
@@ -24,8 +25,8 @@ from controller.rules.compile import (
     supports,
 )
 from controller.rules.compile_vlan import channel_key_in_vlan, lower_in_vlan, outputs_in_vlan, tagged_outputs
-from controller.rules.model import FlowEntry, FlowKey
-from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, VLAN_FORWARD
+from controller.rules.model import Action, FlowEntry, FlowKey
+from controller.rules.pipeline import OPENFLOW_1_3
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -80,22 +81,17 @@ class GroupRules:
     def default(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         """Return the only entry of a switch without senders for a group of which all want every source."""
         if group.vlan_id:
-            rule = self._default_in_vlan(group, dpid, channel)
+            name, version = group.address, group.tree_version
+            key = channel_key_in_vlan(self._ofp_versions[dpid], name, version, None)
+            oifs = self._vlan_ports.oifs(dpid, group.vlan_id) if channel[2] else NO_OIFS
+            actions = None if version else own_outputs(channel, oifs)
+            if actions is None:
+                untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, channel[2])
+                actions = outputs_in_vlan(name, untagged, channel, version)
+            rule = _new(FlowEntry, (key, actions, group.cookie, 0, 0))
         else:
             rule = default_rule(self._ofp_versions[dpid], group.address, group.tree_version, channel, group.cookie)
         return rule if group.queue_id is None else queued_rule(rule, group.queue_id)
-
-    def _default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
-        _, trunk_ports, oifs = channel
-        name, version = group.address, group.tree_version
-        table = 0 if self._ofp_versions[dpid] == OPENFLOW_1_0 else VLAN_FORWARD
-        key = channel_key_in_vlan(table, name, version, None)
-        untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs) if oifs else ()
-        if version:
-            actions = outputs_in_vlan(name, untagged, channel, version)
-        else:
-            actions = tagged_outputs(trunk_ports, oifs, untagged)
-        return _new(FlowEntry, (key, actions, group.cookie, 0, 0))
 
     def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:
         """Take a sender off what its switch does for a tree; return the keys of its entries, which are another's now.
@@ -115,6 +111,19 @@ class GroupRules:
     def serves_everywhere(self, address: bytes) -> bool:
         """Tell whether every switch that is known has entries for a group, whatever its tree."""
         return all(supports(version, address) is None for version in set(self._ofp_versions.values()))
+
+
+@lru_cache(maxsize=16384)
+def own_outputs(channel: ChannelDuty, own: VlanOifs) -> tuple[Action, ...] | None:
+    """Return the output list of a channel for packets of tree version 0, where its OIFs are ports of its VLAN alone.
+
+    None where one is not, so that more is to be looked at; `own` are the ports that the VLAN has at the switch.
+    """
+    return (
+        tagged_outputs(channel.trunk_ports, channel.host_ports, own.untagged)
+        if own.both.issuperset(channel.host_ports)
+        else None
+    )
 
 
 def _queue_of(sender: Sender | None) -> int | None:

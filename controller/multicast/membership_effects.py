@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from controller.admission.host import Decision
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
-from controller.kernel.domains import family_of, in_domain
+from controller.kernel.domains import SUFFIXES, family_of, in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import (
     ANY_SOURCE,
@@ -74,7 +74,7 @@ class MembershipEffects:
             kind = type(effect)
             if kind is InterestChanged:
                 dpid, port_no, address, interest = effect
-                group = in_domain(address, vlan_id) if vlan_id else address
+                group = address + SUFFIXES[vlan_id] if vlan_id else address
                 if (dpid, port_no, group) in core.operator.static.served:
                     interest = ANY_SOURCE
                 core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
@@ -94,7 +94,7 @@ class MembershipEffects:
             else:
                 core.perform((effect,))
         if vlan_id:
-            core.memberships.followed(vlan_id)
+            core.memberships.touched[vlan_id] = None
         core.waiting.settle(now)
 
     def _send_query(self, effect: SendQuery, now: float, vlan_id: int) -> None:

@@ -22,7 +22,7 @@ class Memberships:
     """The membership cores of all domains; that of a VLAN is there since its first port, report or record.
 
     Groups are named as in `controller.kernel.domains`; inside a core they are addresses. Who calls a method of a
-    VLAN's core itself calls `followed` then.
+    VLAN's core itself puts the VLAN into `touched` then: what the core waits for is looked at when it is asked for.
     """
 
     def __init__(self, own: MembershipCore, make: Callable[[int], MembershipCore]) -> None:
@@ -30,7 +30,7 @@ class Memberships:
         self._make = make
         self._of_vlans: dict[int, MembershipCore] = {}
         self._due: Deadlines[int] = Deadlines()
-        self._touched: dict[int, None] = {}
+        self.touched: dict[int, None] = {}
 
     def of(self, vlan_id: int) -> MembershipCore:
         """Return the membership of a domain."""
@@ -57,18 +57,14 @@ class Memberships:
             if (dpid, port_no) in membership.ports:
                 yield vlan_id
 
-    def followed(self, vlan_id: int) -> None:
-        """Take note that a VLAN's core may wait for something else; for what is looked at when it is asked for."""
-        self._touched[vlan_id] = None
-
     def _look_at_touched(self) -> None:
-        for vlan_id in self._touched:
+        for vlan_id in self.touched:
             due_s = self._of_vlans[vlan_id].next_deadline()
             if due_s is None:
                 self._due.cancel(vlan_id)
             else:
                 self._due.set(vlan_id, due_s)
-        self._touched.clear()
+        self.touched.clear()
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is to be called, None where nothing is awaited."""

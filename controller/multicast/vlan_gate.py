@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from controller.admission.admission import Admission
 from controller.admission.host import Decision
@@ -26,6 +25,10 @@ class VlanGate:
     def admission(self) -> Admission:
         """What decides by the policy."""
         return self._gate.admission
+
+    def admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
+        """Decide whether a host may receive from a group."""
+        return self._gate.admit(host, group, source, self._vlan_id)
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
@@ -67,10 +70,10 @@ def membership_of(
     """Return the membership of a domain, VLAN 0 being the fabric's own; `changed` is told names of groups."""
     if not vlan_id:
         return MembershipCore(settings, limits, gate.admit, changed, gate, RouterGate(gate).judge, is_one_fabric)
-    own, admit = VlanGate(gate, vlan_id), partial(gate.admit, vlan_id=vlan_id)
+    own = VlanGate(gate, vlan_id)
     suffix = in_domain(b"", vlan_id)
 
     def changed_here(group: bytes) -> None:
         changed(group + suffix)
 
-    return MembershipCore(settings, limits, admit, changed_here, own, RouterGate(own).judge, is_one_fabric)
+    return MembershipCore(settings, limits, own.admit, changed_here, own, RouterGate(own).judge, is_one_fabric)

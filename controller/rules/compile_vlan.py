@@ -70,12 +70,16 @@ def lower_in_vlan(
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
         if version:
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
+        returns = [channel for channel in channels if channel[2] and channel[2][-1] > HIGHEST_PORT]
         for sender in senders:
             key = _sender_key(name, sender)
-            actions = (*marked(sender), *_returned(untagged_oifs, channels, sender, key[2][12] or 0), *enter)
+            actions = (*marked(sender), *enter)
+            if returns:
+                returned = _returned(untagged_oifs, channels, sender, domain_of(name))
+                actions = (*marked(sender), *returned, *enter)
             rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = channel_key_in_vlan(VLAN_FORWARD, name, version, channel.source)
+        key = channel_key_in_vlan(ofp_version, name, version, channel.source)
         rules[key] = _new(FlowEntry, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
     return rules
 
@@ -95,7 +99,7 @@ def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, c
             actions = (*marked(sender), *outputs) if outputs else ()
         rules[key] = FlowEntry(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = channel_key_in_vlan(0, name, version, channel.source)
+        key = channel_key_in_vlan(OPENFLOW_1_0, name, version, channel.source)
         rules[key] = FlowEntry(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
     return rules
 
@@ -184,8 +188,9 @@ def tagged_outputs(
 
 
 @lru_cache(maxsize=16384)
-def channel_key_in_vlan(table: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
+def channel_key_in_vlan(ofp_version: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
     """Return the key of the entry of a channel, None being every source that no member names."""
+    table = 0 if ofp_version == OPENFLOW_1_0 else VLAN_FORWARD
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
     return _new(FlowKey, (table, priority, _match(name, tree_version, source)))
 

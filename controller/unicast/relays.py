@@ -10,7 +10,7 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, in_domain
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
-from controller.kernel.vlan_ports import NO_OIFS, VlanPorts
+from controller.kernel.vlan_ports import VlanPorts
 from controller.unicast.settings import UnicastSettings
 from controller.wire.ethernet import with_tag
 from topology.live import LiveFabric
@@ -102,7 +102,7 @@ class Relays:
         packets = []
         tagged = with_tag(data, vlan_id)
         for dpid in self._reached(origin):
-            oifs = self._vlan_ports.at(dpid).get(vlan_id, NO_OIFS)
+            oifs = self._vlan_ports.oifs(dpid, vlan_id)
             for ports, frame in ((oifs.untagged, data), (oifs.tagged, tagged)):
                 others = self._but_for(origin, dpid, ports)
                 if others:
