@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST, TLS_FAULTY
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import counted_figures, discovery_figures, entry_figures
+from apps.findings_search import BOUND, DISCOVERY_FINDINGS
 from apps.journal_keeper import JournalKeeper
 from apps.log_keeper import LogKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
@@ -62,6 +64,15 @@ class DiscoveryApp(NoticeApp):
         self._keeper = log = HostLog(self, None, lambda: self.events)
         self._leave_hosts = log.close
         self._perform[WriteJournal] = log.take
+
+    def own_actions(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+        """Answer what does not fit together: bonds that the policy does not declare."""
+        return {DISCOVERY_FINDINGS: lambda _asked: self._findings()}
+
+    def _findings(self) -> dict[str, Any]:
+        found = self.core.lacp_legs.undeclared.findings(time.monotonic())
+        told = [{**finding, "text": self.names.spoken(finding["text"])} for finding in found[:BOUND]]
+        return {"done": True, "count": len(found), "findings": told}
 
     def begin(self) -> None:
         """Read which hosts an earlier run knew before the first switch connects."""

@@ -12,7 +12,8 @@ from controller.snapshot.log import Document
 if TYPE_CHECKING:
     from apps.openflow.app import TableKeeper
 
-ACTION = "check-findings"
+ACTION, DISCOVERY_FINDINGS = "check-findings", "check-discovery-findings"
+"""What is asked for the findings of multicast, and for those of discovery."""
 
 STEPS = 500
 """Members, groups and settings that are looked at in one go."""

@@ -33,6 +33,12 @@ _STATES = {
 }
 """What is said of a switch that could not be checked."""
 
+FINDINGS = (
+    ("discovery", Action({"do": "check-discovery-findings"}, "GET", "/checks/discovery/findings")),
+    ("multicast", Action({"do": "check-findings"}, "GET", "/checks/findings")),
+)
+"""What is asked for what does not fit together, by the app that knows it."""
+
 Report = Mapping[str, Any]
 
 
@@ -71,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
                 order = {"dpid": report["dpid"], "repair": True, "force": args.force}
                 repairs += _reports(source, [report["app"]], order)
         left = _after(source, apps, fields, repairs) if repairs else found
-    findings = _findings(source) if "multicast" in running else []
+    findings = [finding for app, asked in FINDINGS if app in running for finding in _findings(source, asked)]
     clean = bool(found) and not findings and not any(_differs(report) or report["state"] != "read" for report in left)
     if args.json:
         emit_json({"clean": clean, "tables": found, "repairs": repairs, "left": left, "findings": findings})
@@ -88,11 +94,11 @@ def _known(text: str, called: SnapshotNames, snapshot: Snapshot, running: Iterab
     return dpid
 
 
-def _findings(source: SnapshotSource) -> list[Report]:
+def _findings(source: SnapshotSource, asked: Action) -> list[Report]:
     """Return what else does not fit together; the controller looks for it in small steps."""
     began_s = time.monotonic()
     while True:
-        answer = source.do(Action({"do": "check-findings"}, "GET", "/checks/findings"))
+        answer = source.do(asked)
         if answer["done"]:
             return list(answer["findings"])
         if time.monotonic() > began_s + STALLED_S:

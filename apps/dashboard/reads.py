@@ -272,6 +272,10 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         """Look for what does not fit together, apart from flow entries; ask again until it is done."""
         return Response(encode(await answered(ask, {"do": "check-findings"})), media_type=JSON)
 
+    async def check_discovery_findings() -> Response:
+        """Return the bonds that speak LACP and that the policy does not declare."""
+        return Response(encode(await answered(ask, {"do": "check-discovery-findings"})), media_type=JSON)
+
     async def check_report(
         app: TablesPath,
         number: Annotated[int, Path(ge=1, le=1 << 31, description="The check's number.")],
@@ -282,6 +286,7 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         return Response(encode(await answered(ask, question)), media_type=JSON)
 
     _add(router, "/checks/findings", check_findings, models.FindingsModel)
+    _add(router, "/checks/discovery/findings", check_discovery_findings, models.FindingsModel)
     _add(router, "/checks/{app}/{number}", check_report, models.CheckReportModel)
     _add(router, "/status", status, models.StatusModel)
     _add(router, "/policy", policy, models.PolicyFileModel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.openflow.app import TableKeeper
@@ -23,7 +24,12 @@ class NoticeApp(DeclaredApp, TableKeeper):
         super().__init__(*args, **kwargs)
         self.events = EventRing(self.name.lower(), lambda text: self.names.spoken(text))
         self.events.offset_s = time.time() - time.monotonic()
-        self.offer(actions=self.table_checks.actions(), sections={"events": self.events.section})
+        actions = {**self.table_checks.actions(), **self.own_actions()}
+        self.offer(actions=actions, sections={"events": self.events.section})
+
+    def own_actions(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
+        """Return what else the app answers on the status socket."""
+        return {}
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it where nobody else does."""

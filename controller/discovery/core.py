@@ -92,12 +92,12 @@ class DiscoveryCore:
         self._legs = HostLegs(self.fabric, self.emit, settings.link_aggregations, lambda end: self._backups.able(end))
         around = self._legs.told, self.counted, self._was_heard, self._vlans.framed, self.fabric.fabrics.is_one
         self._hosts = HostTable(settings, self._deadlines, *around)
-        self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
+        self.lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
         self._backups = BackupLegs(settings.link_aggregations, self._ports, self, self._hosts.ask)
         legs = self.fabric.fabrics, settings.link_aggregations, self._ports, self._deadlines, self
-        followed = self._lacp_legs.lacp, self._hosts.fabrics_joined, self._backups.follow
+        followed = self.lacp_legs.lacp, self._hosts.fabrics_joined, self._backups.follow
         self._leg_fabrics = LegFabrics(*legs, *followed)
-        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs, self._backups
+        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self.lacp_legs, self._backups
         self._intake = DiscoveryIntake(self, settings, *known, self.counters, self.counted)
         kept = self._hosts.hosts, self._remembered.by_port, self._table.neighbours
         self._former, self._journal = FormerRun(), HostJournal(*kept)
@@ -109,7 +109,7 @@ class DiscoveryCore:
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
             TimerKind.MOVED: self._tell_moved,
-            TimerKind.LACP: self._lacp_legs.lacp.due,
+            TimerKind.LACP: self.lacp_legs.lacp.due,
             TimerKind.LEG_FABRICS: self._leg_fabrics.due,
             TimerKind.CARRIER: self._carrier_due,
             TimerKind.RELEASE: lambda _none, now: self._out.extend(self._installer.release_unknown(now)),
@@ -218,7 +218,7 @@ class DiscoveryCore:
         self._vlans.switch_connected(dpid, now)
         self._table.describe(dpid, tuple(ports), now)
         self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
-        self._lacp_legs.follow_switch(dpid, now)
+        self.lacp_legs.follow_switch(dpid, now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
         return self.outputs(now)
 
@@ -245,7 +245,7 @@ class DiscoveryCore:
                 self.suspect_table(dpid, now)
             else:
                 self._table.update(dpid, port, now)
-            self._lacp_legs.follow((dpid, port.port_no), now)
+            self.lacp_legs.follow((dpid, port.port_no), now)
         return self.outputs(now)
 
     def packet_received(
@@ -342,7 +342,7 @@ class DiscoveryCore:
         self._legs.name(settings.link_aggregations)
         for end in ends:
             self._review_legs(end)
-        self._lacp_legs.use(settings.link_aggregations, now)
+        self.lacp_legs.use(settings.link_aggregations, now)
         self._backups.use(settings.link_aggregations, now)
         self._leg_fabrics.use(settings.link_aggregations, now)
 
@@ -353,7 +353,7 @@ class DiscoveryCore:
 
     def _carrier_due(self, end: End, now: float) -> None:
         self._table.due[TimerKind.CARRIER](end, now)
-        self._lacp_legs.follow(end, now)
+        self.lacp_legs.follow(end, now)
 
     def role_may_differ(self, port: PortState, now: float) -> None:
         """Announce the role of a port, if it has changed."""
@@ -393,7 +393,7 @@ class DiscoveryCore:
                 self._hosts.leave(home, now)
                 self._remember(home, hosts, now)
         self._table.remove_switch(dpid, now)
-        self._lacp_legs.follow_switch(dpid, now)
+        self.lacp_legs.follow_switch(dpid, now)
         self._deadlines.cancel(Timer(TimerKind.READY, dpid))
         self._graces.over(dpid)
         self.install(dpid, [Remove(rule.key) for rule in first_rules(switch.ofp_version, dpid)], now)

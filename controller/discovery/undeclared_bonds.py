@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from controller.config.policy import LinkAggregation
 from controller.kernel.ports import End
@@ -11,6 +12,9 @@ from controller.wire.packets import LacpEnd
 
 QUIET_S = 60
 """How long the LACP of such a port is kept away after each data unit."""
+
+LATELY_S = 3.0 * QUIET_S
+"""What was heard within this is told when somebody asks."""
 
 PORTS_BOUND = 4096
 """Ports that are remembered; what is heard at further ones is counted alone."""
@@ -29,13 +33,14 @@ class UndeclaredBonds:
         self._counted = counted
         self._named: frozenset[End] = frozenset()
         self._partners: dict[End, _AGGREGATOR] = {}
+        self._heard_s: dict[End, float] = {}
         self.use(groups)
 
     def use(self, groups: Iterable[LinkAggregation]) -> None:
         """Go by other groups."""
         self._named = frozenset((port.dpid, port.port_no) for group in groups for port in group.ports)
         for end in self._partners.keys() & self._named:
-            del self._partners[end]
+            self.gone(end)
 
     def heard(self, end: End, actor: LacpEnd, now: float) -> bool:
         """Take in who speaks LACP at a port, and tell whether no group names it."""
@@ -48,7 +53,20 @@ class UndeclaredBonds:
                 return True
             self._partners[end] = partner
             self._counted("lacp-undeclared", end, self._text(partner), now)
+        self._heard_s[end] = now
         return True
+
+    def findings(self, now: float) -> list[dict[str, Any]]:
+        """Return what `vsrt check` tells: each system and key heard lately, with the line that declares the bond.
+
+        A finding has `kind`, `text`, and `dpid` and `port_no` of the first port that hears it.
+        """
+        lately = [end for end, heard_s in self._heard_s.items() if now - heard_s <= LATELY_S]
+        found = []
+        for partner in dict.fromkeys(self._partners[end] for end in sorted(lately)):
+            legs = [end for end in self._ends(partner) if end in lately]
+            found.append(_finding(partner, legs))
+        return found
 
     def ends(self) -> Iterable[End]:
         """Return the ports that are remembered."""
@@ -57,14 +75,41 @@ class UndeclaredBonds:
     def gone(self, end: End) -> None:
         """Forget a port that is down, or none any more."""
         self._partners.pop(end, None)
+        self._heard_s.pop(end, None)
+
+    def _ends(self, partner: _AGGREGATOR) -> list[End]:
+        return sorted(end for end, other in self._partners.items() if other == partner)
 
     def _text(self, partner: _AGGREGATOR) -> str:
-        system, key = partner
-        text = f"receives LACP of the system {format_mac(system)} (key {key}), and no link aggregation group names it"
-        legs = sorted(end for end, other in self._partners.items() if other == partner)
+        text = f"receives {_lacp_of(partner)}, and no link aggregation group names it"
+        legs = self._ends(partner)
         if len(legs) < 2:
             return text
-        named = ", ".join(f"{dpid}:{port_no}" for dpid, port_no in legs[:LEGS_AT_MOST])
-        ports = ", ".join(f"{{dpid: {dpid}, port: {port_no}}}" for dpid, port_no in legs[:LEGS_AT_MOST])
-        line = f"bond-{system.hex()}-{key}: {{mode: lacp, ports: [{ports}]}}"
-        return f"{text}; ports {named} look like one bond, which this line under link_aggregations declares: {line}"
+        return f"{text}; ports {_listed(legs)} look like one bond, which {_declared(partner, legs)}"
+
+
+def _finding(partner: _AGGREGATOR, legs: list[End]) -> dict[str, Any]:
+    if len(legs) > 1:
+        text = (
+            f"Ports {_listed(legs)} receive {_lacp_of(partner)}, and no link aggregation group names them: they look"
+        )
+        text += f" like one bond, which {_declared(partner, legs)}"
+    else:
+        text = f"Port {_listed(legs)} receives {_lacp_of(partner)}, and no link aggregation group names it. With the"
+        text += f" port of the bond's other leg, once that is cabled and up, {_declared(partner, legs)}"
+    return {"kind": "lacp-undeclared", "text": text, "dpid": legs[0][0], "port_no": legs[0][1]}
+
+
+def _lacp_of(partner: _AGGREGATOR) -> str:
+    return f"LACP of the system {format_mac(partner[0])} (key {partner[1]})"
+
+
+def _listed(legs: list[End]) -> str:
+    return ", ".join(f"{dpid}:{port_no}" for dpid, port_no in legs[:LEGS_AT_MOST])
+
+
+def _declared(partner: _AGGREGATOR, legs: list[End]) -> str:
+    system, key = partner
+    ports = ", ".join(f"{{dpid: {dpid}, port: {port_no}}}" for dpid, port_no in legs[:LEGS_AT_MOST])
+    line = f"bond-{system.hex()}-{key}: {{mode: lacp, ports: [{ports}]}}"
+    return f"this line under link_aggregations declares: {line}"

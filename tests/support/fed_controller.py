@@ -27,6 +27,7 @@ ACTIONS = (
     "alias-remove",
     "counters-reset",
     "check-findings",
+    "check-discovery-findings",
     "hand-over",
     *(f"check-{app}{what}" for app in ("discovery", "multicast", "unicast") for what in ("", "-report")),
 )

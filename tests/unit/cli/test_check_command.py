@@ -45,12 +45,14 @@ class Switches:
         self.controller = controller
         self.reports: dict[str, list[list[dict[str, Any]]]] = {}
         self.findings: list[dict[str, Any]] = []
+        self.undeclared: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
         self._under_way: dict[str, list[dict[str, Any]]] = {}
         for app in TABLE_APPS:
             controller.server.actions[f"check-{app}"] = self._begin(app)  # type: ignore[index]
             controller.server.actions[f"check-{app}-report"] = self._report(app)  # type: ignore[index]
         controller.server.actions["check-findings"] = self._find  # type: ignore[index]
+        controller.server.actions["check-discovery-findings"] = self._find_undeclared  # type: ignore[index]
 
     def _begin(self, app: str) -> Any:
         def begin(fields: Any) -> dict[str, Any]:
@@ -79,6 +81,9 @@ class Switches:
 
     def _find(self, _asked: Any) -> dict[str, Any]:
         return {"done": True, "count": len(self.findings), "findings": self.findings}
+
+    def _find_undeclared(self, _asked: Any) -> dict[str, Any]:
+        return {"done": True, "count": len(self.undeclared), "findings": self.undeclared}
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +141,17 @@ def test_a_clean_fabric_is_status_0(
     assert "leaf10" in out
     assert out.splitlines()[-1] == "everything that was read is as it shall be"
     assert switches.controller.asked == [("discovery", {}), ("multicast", {})]
+
+
+def test_a_bond_that_is_not_declared_is_told_and_is_status_1(
+    switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    switches.reports = {"discovery": [[told("discovery")]], "multicast": [[told("multicast")]]}
+    switches.undeclared = [
+        {"kind": "lacp-undeclared", "text": "Ports 3:1, 3:2 receive LACP.", "dpid": 3, "port_no": 1}
+    ]
+    assert main(["check", *source]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "Ports 3:1, 3:2 receive LACP."
 
 
 def test_what_differs_is_told_entry_by_entry_and_is_status_1(

@@ -116,6 +116,44 @@ def test_a_leg_of_a_group_of_another_mode_is_declared(make_world: Callable[..., 
     assert not told(world)
 
 
+def found(world: World) -> list[dict[str, object]]:
+    return world.core.lacp_legs.undeclared.findings(world.now)
+
+
+def declared(text: object) -> tuple[LinkAggregation, ...]:
+    line = str(text).split("declares: ")[1]
+    return load_policy(f"version: 1\nlink_aggregations:\n  {line}\n").link_aggregations
+
+
+def test_who_checks_is_told_of_each_bond_with_the_line_that_declares_it(world: World):
+    assert not found(world)
+    speak(world, OTHER)
+    speak(world, ONE)
+    speak(world, (1, 4), STRANGER)
+    bond, lone = found(world)
+    assert (bond["kind"], bond["dpid"], bond["port_no"]) == ("lacp-undeclared", *ONE)
+    (group,) = declared(bond["text"])
+    assert (group.mode, group.ports) == ("lacp", (SwitchPort(*ONE), SwitchPort(*OTHER)))
+    assert (lone["dpid"], lone["port_no"]) == (1, 4) and "with the port of the bond's other leg" in str(
+        lone["text"]
+    ).lower()
+    world.feed(DiscoveryChanged(DiscoverySettings(link_aggregations=(group,))))
+    assert found(world) == [lone]
+
+
+def test_who_checks_hears_of_no_bond_that_went_silent_or_whose_port_is_down(world: World):
+    speak(world, ONE)
+    speak(world, OTHER)
+    world.run(2 * QUIET_S)
+    speak(world, OTHER)
+    world.run(2 * QUIET_S)
+    (lone,) = found(world)
+    assert (lone["dpid"], lone["port_no"]) == OTHER
+    world.port(OTHER, up=False)
+    world.run(20.0)
+    assert not found(world)
+
+
 def test_ports_are_remembered_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(undeclared_bonds, "PORTS_BOUND", 1)
     speak(world, ONE)
