@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from controller.config.policy import LinkAggregation
 from controller.kernel.ports import End
+from controller.kernel.token_bucket import TokenBucket
 from controller.wire.addresses import format_mac
 from controller.wire.lacp import (
     ACTIVITY,
@@ -38,6 +39,9 @@ answered with what it knows of the controller, and never learns that it was away
 
 SENT_AT_ONCE, SENT_WITHIN_S = 3, 1.0
 """Data units that one leg may send in a time (6.4.16), those beyond are sent after it."""
+
+RETURNS_AT_ONCE, RETURNS_PER_S = 5, 0.2
+"""How often a leg may come into step while its port is up: so often at first, and then so often a second."""
 
 SYSTEM_PRIORITY = PORT_PRIORITY = 0x8000
 KEY = 1
@@ -68,9 +72,11 @@ class LacpLeg:
     """What is known of a leg that is up; `partner` is what the other end said last, `until_s` when the state ends.
 
     `knows_us`: the other end named us rightly. `selected`: it is the system that the group leads to. `works`: it is
-    in step with us too. Of the data units that were sent since `window_s` there were `sent_count`.
+    in step with us too, for which it takes one of `returns`. Of the data units that were sent since `window_s` there
+    were `sent_count`.
     """
 
+    returns: TokenBucket
     partner: LacpEnd = _NOBODY
     state: Receive = Receive.EXPIRED
     until_s: float = 0.0
@@ -133,7 +139,9 @@ class Lacp:
     def up(self, end: End, now: float) -> None:
         """Begin at a leg that has come up."""
         if end in self.places and end not in self._legs:
-            leg = self._legs[end] = LacpLeg(until_s=now + SHORT_TIMEOUT_S, send_s=now + LISTEN_S)
+            leg = self._legs[end] = LacpLeg(
+                TokenBucket(RETURNS_AT_ONCE, RETURNS_PER_S, now), until_s=now + SHORT_TIMEOUT_S, send_s=now + LISTEN_S
+            )
             self._wake(end, leg)
 
     def down(self, end: End) -> None:
@@ -186,6 +194,10 @@ class Lacp:
             may_be = leg.may_be_selected and not self.is_barred(at)
             selected = may_be and leg.partner[1:3] == spoken[0].partner[1:3]
             works = selected and leg.knows_us and bool(leg.partner.state & SYNCHRONIZATION)
+            if works and not leg.works and not leg.returns.take(now):
+                works = False
+                text = "goes into step and out of it by LACP too often: it is no working leg for some seconds"
+                self._owner.counted("lacp-flapping", at, text, now)
             if may_be and not selected and (leg.selected or at == end):
                 text = (
                     f"leads to the system {format_mac(leg.partner.system)} (key {leg.partner.key}) by LACP, and"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import pytest
 
 from controller.config.policy import LinkAggregation
 from controller.config.terms import SwitchPort
-from controller.discovery.lacp import SENT_AT_ONCE, SHORT_TIMEOUT_S, Lacp
+from controller.discovery.lacp import RETURNS_AT_ONCE, RETURNS_PER_S, SENT_AT_ONCE, SHORT_TIMEOUT_S, Lacp
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.effects import SendPacket
 from controller.events import PacketReceived
@@ -398,3 +399,28 @@ def test_a_flood_of_lacp_is_kept_away_for_a_while(make_world: Callable[..., Worl
     drops = [rule for rule in world.rules[1].values() if rule.key.match.eth_type == 0x8809 and not rule.actions]
     assert len(drops) == 1 and drops[0].hard_timeout_s == 1
     assert len([packet for packet in world.sent[sent:] if isinstance(packet, SendPacket)]) <= 2 * SENT_AT_ONCE
+
+
+def test_a_host_whose_lacp_flaps_is_held_out_for_a_while_and_costs_no_other_leg(make_world: Callable[..., World]):
+    world = started(make_world, group())
+    bonded = Bonded(world)
+    bonded.live(1.0)
+    first, seconds = len(world.notices), 20
+    for number in range(10 * seconds):
+        world.run(0.1)
+        state = ACTIVITY | AGGREGATION | (SYNCHRONIZATION | COLLECTING | DISTRIBUTING if number % 2 else 0)
+        pdu = Lacpdu(HOST, LacpEnd(0xFFFF, HOST, 9, 0xFF, 1, state), bonded.heard[LEGS[0]].actor)
+        sent = len(world.sent)
+        world.feed(PacketReceived(*LEGS[0], encode_lacpdu(pdu)))
+        bonded.heard.update(dict(bonded._take(sent)))
+        if number % 10 == 0:
+            bonded.speak(LEGS[1])
+        assert world.fabric.role(*LEGS[1]) is PortRole.EDGE
+    told = Counter(notice.kind for notice in world.notices[first:])
+    most = RETURNS_AT_ONCE + RETURNS_PER_S * seconds
+    assert 0 < told["lacp-leg-up"] <= most and told["lacp-leg-down"] <= most + 1
+    assert told["aggregation-degraded"] <= most + 1
+    assert "goes into step and out of it" in next(n.text for n in world.notices if n.kind == "lacp-flapping")
+    assert told["lacp-flapping"] < 5, "it is told now and then"
+    bonded.live(1 / RETURNS_PER_S + 1.0)
+    assert roles(world) == [PortRole.EDGE] * 2
