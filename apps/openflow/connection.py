@@ -41,6 +41,9 @@ UPKEEP_S = 0.25
 HEADER = struct.Struct("!BBHI")
 """Version, type, length and transaction id of an OpenFlow message."""
 
+TLS_HANDSHAKE = b"\x16\x03"
+"""How a peer begins that speaks TLS (RFC 8446, 5.1); no version of OpenFlow has this number."""
+
 ECHO_REQUEST, ECHO_REPLY = 2, 3
 
 _READABLE, _WRITABLE = 1, 4  # EPOLLIN, EPOLLOUT
@@ -234,6 +237,9 @@ class Connection:
         self.heard_s, self._asked_count = self._reactor.now_s, 0
         if self._rest:
             data = self._rest + data
+        if not self.is_up and not self.is_encrypted and data.startswith(TLS_HANDSHAKE):
+            self._refuse("it speaks TLS, and this port takes plain TCP")
+            return
         at, size, unpack = 0, len(data), HEADER.unpack_from
         while size - at >= HEADER.size:
             version, kind, length, xid = unpack(data, at)

@@ -45,9 +45,10 @@ def reactor() -> Iterator[Reactor]:
 
 
 class Server:
-    """Listens by TLS; keeps what came of each connection."""
+    """Listens, by TLS where that is given; keeps what came of each connection."""
 
-    def __init__(self, reactor: Reactor, tls: ServerTls, sends: bytes = b"") -> None:
+    def __init__(self, reactor: Reactor, tls: ServerTls | None, sends: bytes = b"") -> None:
+        self._are_up = tls is not None
         self.messages: list[bytes] = []
         self.refusals: list[str] = []
         self.ended_count = 0
@@ -69,7 +70,7 @@ class Server:
     def _connected(self, stream: Any, address: Any) -> None:
         datapath = SimpleNamespace(socket=stream, address=address, ofproto=SimpleNamespace(OFP_VERSION=4))
         made = Connection(datapath, self._reactor, self._take, self._give, self._ended, self._refused, 5.0)
-        made.is_up = True
+        made.is_up = self._are_up
         self.connections.append(made)
         made.begin()
         if self._sends:
@@ -79,8 +80,9 @@ class Server:
         self.messages.append(message)
         return True
 
-    def _give(self, *_arguments: Any) -> None:
-        raise AssertionError("nothing is for the framework")
+    def _give(self, _datapath: Any, _version: int, _kind: int, _length: int, _xid: int, message: bytes) -> None:
+        assert not self._are_up, "nothing is for the framework"
+        self.messages.append(message)
 
     def _ended(self, _connection: Connection) -> None:
         self.ended_count += 1
@@ -185,6 +187,25 @@ def test_who_is_not_let_in_is_told_why_and_others_are(
         raw.close()
         good.sendall(message(b"still here", 2))
         until(lambda: server.messages == [message(b"still here", 2)])
+
+
+def test_who_speaks_tls_where_plain_tcp_is_taken_is_told_and_others_are_let_in(
+    reactor: Reactor, authority: Authority
+) -> None:
+    server = Server(reactor, None)
+    with server.connect() as good:
+        good.sendall(message(b"hello", 1))
+        until(lambda: server.messages)
+        with (
+            pytest.raises(OSError),
+            client_context(authority, authority.issue("early")).wrap_socket(server.connect()),
+        ):
+            pass
+        until(lambda: server.refusals)
+        assert server.refusals == ["it speaks TLS, and this port takes plain TCP"]
+        until(lambda: server.ended_count == 1)
+        good.sendall(message(b"still here", 2))
+        until(lambda: server.messages == [message(b"hello", 1), message(b"still here", 2)])
 
 
 def test_a_handshake_that_comes_to_no_end_is_given_up(
