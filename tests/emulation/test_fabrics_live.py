@@ -121,7 +121,7 @@ def test_one_mac_address_is_a_host_in_each_fabric_until_a_cable_joins_them(
             return False
         return True
 
-    assert answers("h1") and answers("h8")
+    wait(lambda: answers("h1") and answers("h8"))
     halves.fabric.join("h4", group, name="one")
     halves.fabric.join("h5", group, name="other")
     wait(lambda: len(halves.document(group)["members"]) == 2)
