@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -118,6 +118,10 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self._kind)
+
+    def node_view(self) -> KeysView[NodeId]:
+        """Return the nodes as they are at any time, in no order; it tells fastest whether one is there."""
+        return self._kind.keys()
 
     def add_node(self, node: NodeId, kind: NodeKind = NodeKind.SWITCH, **attributes: Any) -> None:
         """Add `node`, or change its kind and attributes where it is there already."""

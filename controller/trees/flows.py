@@ -7,6 +7,8 @@ Only terminals on the tree count.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree
 from topology.graph import NodeId
 from topology.loads import LinkLoads
@@ -83,6 +85,18 @@ def point(tree: Tree, loads: LinkLoads) -> None:
     """Have the loads name the least busy cable of each link of a tree, whose load is another."""
     for u, v in tree.parent.items():
         loads.point(u, v)
+
+
+def path_of_sender(
+    tree: Tree, node: NodeId, rate_bps: int, path: Callable[[Tree, NodeId], Sequence[NodeId] | None]
+) -> Sequence[NodeId] | None:
+    """Return the `path` by which a new sender is to join a tree, chosen with its rate, which no link has yet."""
+    tree.rates[node] = rate_bps
+    tree.rate_bps += rate_bps
+    found = path(tree, node)
+    del tree.rates[node]
+    tree.rate_bps -= rate_bps
+    return found
 
 
 def _way_up(tree: Tree, node: NodeId) -> list[NodeId]:

@@ -14,6 +14,7 @@ from controller.trees.link_users import LinkUsers
 from controller.trees.network import Network
 from controller.trees.rebalance import rebalanced, respread
 from controller.trees.tree import (
+    NOBODY,
     ROLES,
     SENDS,
     Adjacency,
@@ -74,12 +75,14 @@ class Forest:
         if graph.hosts():
             raise ValueError("trees span switches: the graph must hold no hosts")
         self.graph = graph
+        self._nodes = graph.node_view()
         self.loads = LinkLoads(graph.links())
         self.seed = seed
         self._default_bps = _rate(default_rate_bps)
         self._network = Network(graph, self.loads, seed)
         self.algorithm = ALGORITHMS[algorithm](self._network)
-        self._trees: dict[Key, Tree] = {}
+        self.trees: dict[Key, Tree] = {}
+        """By group; changed here alone."""
         self._idle_bps: dict[Key, int] = {}
         self._users = LinkUsers(self.loads)
         self._homes: defaultdict[NodeId, set[Key]] = defaultdict(set)
@@ -90,17 +93,17 @@ class Forest:
         self._steps_left = degraded.MAX_STEPS
 
     def __len__(self) -> int:
-        return len(self._trees)
+        return len(self.trees)
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._trees
+        return key in self.trees
 
     def __iter__(self) -> Iterator[Tree]:
-        return iter(self._trees.values())
+        return iter(self.trees.values())
 
     def tree(self, key: Key) -> Tree | None:
         """Return the tree of a group, None where it has no terminal."""
-        return self._trees.get(key)
+        return self.trees.get(key)
 
     def components(self) -> dict[NodeId, int]:
         """Return the number of the part of the fabric that each switch is in; not to be changed."""
@@ -114,13 +117,12 @@ class Forest:
 
     def join(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Give the terminal `node` a role (more) in a group; a role that it has already changes nothing."""
-        bits = int(role)
+        bits: int = role._value_
         if not 0 < bits < len(ROLES):
             raise ValueError(f"no role: {role!r}")
-        tree = self._trees.get(key)
+        tree = self.trees.get(key)
         if tree is None:
-            idle_bps = self._idle_bps.get(key, self._default_bps)
-            tree = self._trees[key] = Tree(key, self.seed, idle_bps)
+            tree = self.trees[key] = Tree(key, self.seed, self._idle_bps.get(key, self._default_bps))
         elif self._broken and key in self._broken:
             return self._both(self.mend(key), self.join(key, node, role))
         if node in (terminals := tree.terminals):
@@ -129,16 +131,14 @@ class Forest:
         terminals[node] = ROLES[bits]
         self._homes[node].add(key)
         algorithm, added = self.algorithm, NOTHING
-        if node not in tree.adjacent:
+        if algorithm.settles_small_trees and tree.root is None and not tree.detached and node in self._nodes:
+            tree.root = node
+            tree.adjacent[node] = NOBODY
+        elif node not in tree.adjacent:
             path: Sequence[NodeId] | None = None
-            if node in self.graph and not tree.detached:
+            if not tree.detached and node in self._nodes:
                 if bits & SENDS:
-                    # The algorithm may look at the new terminal's rate before it is accounted.
-                    tree.rates[node] = self._default_bps
-                    tree.rate_bps += self._default_bps
-                    path = algorithm.path(tree, node)
-                    del tree.rates[node]
-                    tree.rate_bps -= self._default_bps
+                    path = flows.path_of_sender(tree, node, self._default_bps, algorithm.path)
                 else:
                     path = algorithm.path(tree, node)
             if not path:
@@ -161,7 +161,7 @@ class Forest:
 
     def leave(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Take a role from the terminal `node`; with its last role it leaves the tree, the last terminal ends it."""
-        tree = self._trees.get(key)
+        tree = self.trees.get(key)
         have = 0 if tree is None else int(tree.terminals.get(node, 0))
         lost = have & int(role)
         if tree is None or not lost:
@@ -196,7 +196,7 @@ class Forest:
     def set_rate(self, key: Key, node: NodeId, rate_bps: float) -> None:
         """Account the measured rate of senders at `node`, if there are any; ValueError for one below 0 or NaN."""
         rate = _rate(rate_bps)
-        tree = self._trees.get(key)
+        tree = self.trees.get(key)
         if tree is not None and node in tree.rates:
             flows.set_rate(tree, self.loads, node, rate, is_accounted=key not in self._broken)
 
@@ -206,7 +206,7 @@ class Forest:
         Raises ValueError for a rate that is negative or no number.
         """
         rate = self._idle_bps[key] = _rate(rate_bps)
-        tree = self._trees.get(key)
+        tree = self.trees.get(key)
         if tree is not None:
             if tree.rate_below is None and key not in self._broken:
                 flows.charge_links(tree, self.loads, rate - tree.idle_bps)
@@ -228,7 +228,7 @@ class Forest:
         left = NO_CABLES if tree.cables is None else cables.gave(tree, removed, self.loads)
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
-        del self._trees[tree.key]
+        del self.trees[tree.key]
         tree.parent, tree.adjacent, tree.root = {}, {}, None
         return Change(tree.key, NOTHING, removed, left=left)
 
@@ -237,10 +237,10 @@ class Forest:
     def add_node(self, node: NodeId, kind: NodeKind = NodeKind.SWITCH) -> list[Change]:
         """Add a switch, or learn what kind it is; terminals that were waiting for it join their trees."""
         repaired = self.repair()
-        shape, version = self._network.shape if self._trees else None, self.graph.version
+        shape, version = self._network.shape if self.trees else None, self.graph.version
         self.graph.add_node(node, kind)
         self._network.node_added(node)
-        if self.graph.version == version or not self._trees:
+        if self.graph.version == version or not self.trees:
             return repaired
         return repaired + self._look_again(shape, self._homes.get(node, ()))
 
@@ -264,18 +264,18 @@ class Forest:
         A tree that is optimal as it is stays. So do all where another cable joins the same switches.
         """
         repaired = self.repair()
-        shape = self._network.shape if self._trees else None
+        shape = self._network.shape if self.trees else None
         is_beside = self.graph.has_link(u, v) and self.loads.number(u, v, u_port, v_port) is None
         if is_beside:
             for key in self._users.of(u, v):
-                cables.note(self._trees[key], self.loads)
+                cables.note(self.trees[key], self.loads)
         link = self.graph.add_link(u, v, u_port, v_port, capacity_bps, weight)
         if is_beside:
             self._network.cables_changed()
         else:
             self._network.link_added(u, v)
         self.loads.add_link(link)
-        if is_beside or not self._trees:
+        if is_beside or not self.trees:
             return repaired
         concerned: set[Key] = set()
         for node in merged_pod(shape, self._network.shape, u, v):
@@ -340,7 +340,7 @@ class Forest:
         changes = []
         while self._broken and terminal_count > 0:
             key = next(iter(self._broken))
-            terminal_count -= len(self._trees[key].terminals)
+            terminal_count -= len(self.trees[key].terminals)
             changes.append(self.mend(key))
         return [change for change in changes if not change.empty]
 
@@ -348,7 +348,7 @@ class Forest:
         """Build one tree around what it lost; it changes nothing where that was done."""
         if (before := self._broken.pop(key, None)) is None:
             return Change(key)
-        tree = self._trees[key]
+        tree = self.trees[key]
         with self._network.searching(self._steps_left):
             change = self._replace(tree, tree.adjacent)
             self._steps_left = self._network.steps_left or 0
@@ -360,7 +360,7 @@ class Forest:
         """Improve what the present graph allows to, after it grew from one recognised as `shape`."""
         now = self._network.shape
         if self.algorithm.follows_routing or type(now) is not type(shape):
-            keys = set(self._trees)
+            keys = set(self.trees)
         else:
             keys = self._cut | self._worsened | set(concerned)
             if now is not None:
@@ -376,7 +376,7 @@ class Forest:
 
     def _in_order(self, keys: Iterable[Key]) -> list[Tree]:
         """Largest rate first, as it is hardest to place; ties by seeded hash."""
-        return sorted((self._trees[key] for key in keys), key=placing_order)
+        return sorted((self.trees[key] for key in keys), key=placing_order)
 
     # Building.
 
@@ -385,7 +385,7 @@ class Forest:
 
         A tree that is as small as the one it would become stays.
         """
-        tree, mended = self._trees[key], self.mend(key)
+        tree, mended = self.trees[key], self.mend(key)
         return self._both(mended, self._rebuild(tree, False, only_if_smaller=True, steady_state=steady_state))
 
     def rebalance(self, improvement: float = 0.05) -> list[Change]:
@@ -422,7 +422,7 @@ class Forest:
         The default algorithm takes it where it is optimal, else the optimal tree that keeps most of it; any other
         takes it where it spans the group's terminals. `ports` are those of the cables of links that had several.
         """
-        tree = self._trees.get(key)
+        tree = self.trees.get(key)
         if tree is None:
             return Change(key)
         mended, named = self.mend(key), cables.named(ports, self.loads)
@@ -479,7 +479,7 @@ class Forest:
 
     def _both(self, first: Change, second: Change) -> Change:
         """Return what two changes of a tree that is as they made it amount to."""
-        change, tree = first.then(second), self._trees.get(first.key)
+        change, tree = first.then(second), self.trees.get(first.key)
         if tree is None or not change.left:
             return change
         return change._replace(left=cables.gone(tree, change.left, self.loads))

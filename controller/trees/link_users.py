@@ -31,9 +31,9 @@ class LinkUsers:
         return self._keys.pop(number >> 1, set())
 
     def attach(self, tree: Tree, path: Sequence[NodeId], bps: int) -> Links:
-        """Have a tree grow by a path, as `Tree.attach` has it, and `add` its links; in one go, where none has cables.
+        """Have a tree grow by a path, as `Tree.attach` has it, and `add` its links, in one go.
 
-        Neither the tree nor the loads have links of several cables.
+        The path begins at the new terminal and ends on the tree. Neither tree nor loads have links of several cables.
         """
         adjacent, parent, key, users, only = tree.adjacent, tree.parent, tree.key, self._keys, self._only
         index, load_bps = self._loads.index, self._loads.bps
@@ -55,7 +55,8 @@ class LinkUsers:
                 load_bps[number] += bps
                 load_bps[number ^ 1] += bps
             users[number >> 1].add(key)
-            added = ((node, above), *added)
+            link = (node, above)
+            added = (link, *added) if added else (link,)
             above = node
         rates, receivers = tree.rate_below, tree.receivers_below
         if rates is not None and receivers is not None:

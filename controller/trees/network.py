@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
+from math import fsum
 from typing import TypeAlias
 
 from controller.trees.fabric import (
@@ -61,6 +62,8 @@ class Network:
         self._components: dict[NodeId, int] | None = None
         self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
         self._roots: dict[tuple[str, int], tuple[NodeId, ...]] = {}
+        self._uplink_ways: dict[int, tuple[list[int], list[int], float]] = {}
+        self._uplink_ways_version = -1
         self.hashes = NodeHashes()
 
     def refresh(self) -> None:
@@ -129,6 +132,20 @@ class Network:
             yield
         finally:
             self.steps_left = None
+
+    def uplink_ways(self, fabric: LayeredFabric, pod: int) -> tuple[list[int], list[int], float]:
+        """Return the numbers in `loads` of a pod's links to cores, up and down, and the capacity of all in bit/s."""
+        if self._uplink_ways_version != self.graph.version:
+            self._uplink_ways_version = self.graph.version
+            self._uplink_ways.clear()
+        found = self._uplink_ways.get(pod)
+        if found is None:
+            loads = self.loads
+            up = [loads.index[u][v] for u, v in fabric.uplinks[pod]]
+            found = (up, [way ^ 1 for way in up], fsum(loads.capacity_bps[way] for way in up))
+            if not loads.bundles:  # whose least busy cable is another one as loads change
+                self._uplink_ways[pod] = found
+        return found
 
     @property
     def shape(self) -> LayeredFabric | Hierarchy | None:

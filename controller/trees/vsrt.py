@@ -13,7 +13,7 @@ one of the PIM-SM baselines needs for the same members gives way to a smaller on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum, inf
+from math import inf
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm
@@ -277,8 +277,8 @@ class Vsrt(Algorithm):
         for back, more in enumerate(demand):
             use = (loads.bps[number ^ back] + more) / capacity
             if more and use > BUSY:
-                ways = [loads.index[u][v] for u, v in fabric.uplinks[pod]]
-                mean = sum(loads.bps[way ^ back] for way in ways) / fsum(loads.capacity_bps[way] for way in ways)
+                up, down, capacity_bps = self.network.uplink_ways(fabric, pod)
+                mean = sum(map(loads.bps.__getitem__, down if back else up)) / capacity_bps
                 if use > UNEVEN * (mean + more / capacity):
                     return True
         return False
