@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import MembershipTally
-from controller.membership.members import HostMemberships, SavedMembership
+from controller.membership.members import HostMemberships
 from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, JoinedGroup, PimJoins, Pruned
 from controller.membership.querier import FAMILIES, Election, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPort, RouterPortTable
-from controller.membership.tables import HostMembership, MemberPort, PortGroup
+from controller.membership.tables import HostMembership, MemberPort, PortGroup, SavedMembership
 from controller.membership.timers import TimedState
 from controller.wire.addresses import (
     format_ip,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from math import inf
-from typing import NamedTuple
 
 from controller.membership.bindings import Bindings, Identities
 from controller.membership.events import (
+    ANY_SOURCE,
     Admit,
     FilterMode,
     HostRef,
+    Interest,
     InterestChanged,
     MembershipEffect,
     MembershipRefused,
@@ -26,6 +27,7 @@ from controller.membership.tables import (
     MemberPort,
     PortGroup,
     QueriesWanted,
+    SavedMembership,
     group_kind,
 )
 from controller.membership.timers import TimerQueue
@@ -41,16 +43,6 @@ _JOINS_ANY = (int(_IS_EX), int(_TO_EX))
 _VERDICTS: dict[bool, dict[bytes | None, bool]] = {False: {None: False}, True: {None: True}}
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
-
-
-class SavedMembership(NamedTuple):
-    """A host state as the journal keeps it, with absolute times."""
-
-    mode: FilterMode
-    group_expiry: float
-    timers: dict[bytes, float]
-    excluded: frozenset[bytes]
-    leaving: bool
 
 
 class HostMemberships:
@@ -91,8 +83,7 @@ class HostMemberships:
         family, version, mac, source, records = report
         timing = self._queriers.timing(family, port.dpid)
         until = now + timing.membership_s
-        groups = port.groups
-        limits = self.limits
+        groups, limits = port.groups, self.limits
         host = port.hosts[family].get(mac)
         if host is not None and not host.bucket.take(
             now, limits.reports_per_second_per_host, limits.host_report_burst
@@ -114,26 +105,31 @@ class HostMemberships:
         for record in records:
             kind, group, sources = record
             membership = groups.get(group)
-            if membership is not None:
-                state = membership.hosts.get(mac)
-                if state is not None:
-                    if state.is_false is not spoofed:
-                        if spoofed:
-                            continue
-                        state.is_false = False
-                        self._rejudge([state], effects)
-                    if (
-                        kind in _JOINS_ANY
-                        and not sources
-                        and state.mode is _EXCLUDE
-                        and not state.timers
-                        and not state.excluded
-                    ):
-                        state.group_expiry = until
-                        state.leaving = False
-                        if is_older and not spoofed:
-                            membership.note_older_report(version, until)
+            state = None if membership is None else membership.hosts.get(mac)
+            if state is not None:
+                if state.is_false is not spoofed:
+                    if spoofed:
                         continue
+                    state.is_false = False
+                    self._rejudge([state], effects)
+                if (
+                    kind in _JOINS_ANY
+                    and not sources
+                    and state.mode is _EXCLUDE
+                    and not state.timers
+                    and not state.excluded
+                ):
+                    state.group_expiry = until
+                    state.leaving = False
+                    if is_older and not spoofed:
+                        membership.note_older_report(version, until)  # type: ignore[union-attr]
+                    continue
+            elif (
+                kind in _JOINS_ANY
+                and not (sources or is_older or spoofed or host is None)
+                and self._joined(membership or PortGroup(port, group), host, until, effects)
+            ):
+                continue
             self._record(port, report, record, is_older, spoofed, timing, now, effects)
 
     def _may_cost(
@@ -274,7 +270,9 @@ class HostMemberships:
                 if kind == _TO_EX:
                     sources = ()
             state = membership.hosts.get(report.eth_src)
-        if sources and self._has_too_many_sources(state, kind, sources):
+        limit = self.limits.sources_per_group
+        is_added = state is not None and kind not in _JOINS_ANY and state.exceeds(sources, 2 * limit)
+        if sources and (is_added or len(sources) > limit):
             does = "has a host that asks for more sources of a group than its limit: the record is ignored"
             self._tally.warn(port, "limit-sources", does, now, effects)
             return
@@ -302,13 +300,21 @@ class HostMemberships:
         if is_older and not spoofed and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
             membership.note_older_report(report.version, now + timing.membership_s)
 
-    def _has_too_many_sources(self, state: HostMembership | None, kind: int, sources: tuple[bytes, ...]) -> bool:
-        limit = self.limits.sources_per_group
-        if len(sources) > limit:
-            return True
-        if state is None or kind in _JOINS_ANY or len(sources) + len(state.timers) + len(state.excluded) <= 2 * limit:
+    def _joined(self, membership: PortGroup, host: MemberHost, until: float, effects: list[MembershipEffect]) -> bool:
+        """Take in that a host which is known wants a group, every source of it, that it did not want before.
+
+        False, with nothing done, where there is more to be looked at: no room, or a group that is treated otherwise.
+        """
+        group, state = membership.group, HostMembership(membership, host)
+        if group_kind(group) is not GroupKind.ROUTABLE or self._excess(membership.port, state) is not None:
             return False
-        return len(state.excluded.union(sources, state.timers)) > 2 * limit
+        state.want_any(until)
+        admitted = bool(self._admit(host.ref, group, None))
+        if not admitted:
+            effects.append(MembershipRefused(host.ref, group, None))
+        state.verdicts = _VERDICTS[admitted]
+        self._store(state, ANY_SOURCE if admitted else None, until, effects)
+        return True
 
     def _enter(self, state: HostMembership, effects: list[MembershipEffect]) -> str | None:
         """Judge and store a new state; return the limit that forbids it, None where all is well."""
@@ -325,21 +331,29 @@ class HostMemberships:
             if oldest is None:
                 return excess
             self._drop(oldest)
+        self._store(state, offer, state.due_at(), effects)
+        return None
+
+    def _store(
+        self, state: HostMembership, offer: Interest | None, due_at: float, effects: list[MembershipEffect]
+    ) -> None:
+        """Store a new state, which adds `offer` to its port's interest, and is looked at no later than `due_at`."""
+        membership, host = state.membership, state.host
+        group, port = membership.group, membership.port
         port.link(state)
         self.state_count += 1
         if len(host.states) == 1:
             self.identities.enter(host)
         if len(membership.hosts) == 1:
-            self._ports.setdefault(membership.group, {})[port] = None
-        self._changed(membership.group)
-        self._timers.arm(state, state.due_at())
+            self._ports.setdefault(group, {})[port] = None
+        self._changed(group)
+        self._timers.arm(state, due_at)
         if offer is None:
             port.refused[state] = None
         else:
             membership.set_offer(state, offer)
             self.admitted_count += not membership.is_link_scope
             self._publish(membership, effects)
-        return None
 
     def _excess(self, port: MemberPort, state: HostMembership) -> str | None:
         limits, membership, host = self.limits, state.membership, state.host
@@ -360,8 +374,7 @@ class HostMemberships:
         self, state: HostMembership, ask: QueriesWanted, timing: Timing, now: float, effects: list[MembershipEffect]
     ) -> None:
         """Do what the tables' queries are for: settle what needs no question, ask for the rest."""
-        membership = state.membership
-        port = membership.port
+        membership, port = state.membership, state.membership.port
         limit = now + timing.last_member_time_s
         is_older = membership.is_older(now)
         settled = state.refused(ask)
@@ -385,8 +398,7 @@ class HostMemberships:
     def _ask(
         self, state: HostMembership, ask: QueriesWanted, timing: Timing, now: float, effects: list[MembershipEffect]
     ) -> None:
-        membership = state.membership
-        family = membership.family
+        membership, family = state.membership, state.membership.family
         is_querier = self._queriers.is_querier(family, membership.port.dpid)
         version = self.settings.version(family) if is_querier else 0
         limit = now + timing.last_member_time_s
@@ -468,8 +480,7 @@ class HostMemberships:
 
     def _drop(self, state: HostMembership) -> None:
         self._timers.cancel(state)
-        membership = state.membership
-        port, group = membership.port, membership.group
+        membership, port, group = state.membership, state.membership.port, state.membership.group
         self.admitted_count -= state.offer is not None and not membership.is_link_scope
         port.unlink(state)
         self.state_count -= 1
@@ -483,8 +494,7 @@ class HostMemberships:
         self._changed(group)
 
     def _publish(self, membership: PortGroup, effects: list[MembershipEffect]) -> None:
-        merged = membership.merged()
+        merged, port = membership.merged(), membership.port
         if merged != membership.interest:
             membership.interest = merged
-            port = membership.port
             effects.append(_new(InterestChanged, (port.dpid, port.port_no, membership.group, merged)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from enum import IntEnum
-from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -26,6 +25,8 @@ _TO_EX = int(RecordType.CHANGE_TO_EXCLUDE)
 _TO_IN = int(RecordType.CHANGE_TO_INCLUDE)
 _EXCLUDES = (int(RecordType.MODE_IS_EXCLUDE), _TO_EX)
 _NO_VERDICTS: dict[bytes | None, bool] = {}
+_ROUTABLE_V4 = frozenset(first for first in range(225, 240) if first != 232)
+"""The first bytes of IPv4 groups that are all routable and for any source."""
 
 
 class GroupKind(IntEnum):
@@ -37,9 +38,10 @@ class GroupKind(IntEnum):
     SSM = 3
 
 
-@lru_cache(maxsize=65536)
 def group_kind(group: bytes) -> GroupKind:
     """Classify a group; IGNORED are those never pruned and addresses that are no group."""
+    if len(group) == 4 and group[0] in _ROUTABLE_V4:
+        return GroupKind.ROUTABLE
     if not is_multicast_ip(group) or is_never_pruned(group):
         return GroupKind.IGNORED
     if is_ssm_group(group):
@@ -76,6 +78,16 @@ class QueriesWanted(NamedTuple):
 
 
 NO_ASK = QueriesWanted(False, _NO_SOURCES)
+
+
+class SavedMembership(NamedTuple):
+    """A host state as the journal keeps it, with absolute times."""
+
+    mode: FilterMode
+    group_expiry: float
+    timers: dict[bytes, float]
+    excluded: frozenset[bytes]
+    leaving: bool
 
 
 class HostMembership(TimedState):
@@ -149,10 +161,26 @@ class HostMembership(TimedState):
         `membership_s` is the group membership interval in seconds. Timers that the tables have lowered by a query
         are left as they are: the caller knows whether a query is sent at all.
         """
+        if not sources and kind in _EXCLUDES and not self.timers:
+            self.want_any(now + membership_s)
+            return NO_ASK
         named = frozenset(sources) if sources else _NO_SOURCES
         if self.mode is _EXCLUDE:
             return self._apply_excluding(kind, named, now, now + membership_s)
         return self._apply_including(kind, named, now + membership_s)
+
+    def want_any(self, until: float) -> None:
+        """Be EXCLUDE {} until then, which is what both tables make of it where no source has a timer."""
+        self.mode = _EXCLUDE
+        self.excluded = _NO_SOURCES
+        self.group_expiry = until
+        self.leaving = False
+
+    def exceeds(self, sources: Collection[bytes], limit: int) -> bool:
+        """Tell whether with these sources there would be more than `limit` with a timer or excluded."""
+        if len(sources) + len(self.timers) + len(self.excluded) <= limit:
+            return False
+        return len(self.excluded.union(sources, self.timers)) > limit
 
     def _apply_including(self, kind: int, named: frozenset[bytes], full: float) -> QueriesWanted:
         held = self.timers.keys()
@@ -303,7 +331,7 @@ class PortGroup:
     def __init__(self, port: MemberPort, group: bytes) -> None:
         self.port = port
         self.group = group
-        self.is_link_scope = group_kind(group) is GroupKind.LINK_SCOPE
+        self.is_link_scope = len(group) > 4 and group_kind(group) is GroupKind.LINK_SCOPE
         self.hosts: dict[bytes, HostMembership] = {}
         self.interest: Interest | None = None
         self.open_count = 0
