@@ -217,7 +217,7 @@ class MulticastCore:
         self._now = now = self.restart.time(now)
         self._effects = []
         self._handlers[type(event)](event, now)
-        if not self.gate.room.is_quiet:
+        if not self.gate.room.is_quiet():
             self._serve_waiting(now)
         return self.restart.told(self._effects)
 

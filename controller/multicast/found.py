@@ -19,9 +19,6 @@ class FoundEntries:
         self._vlan_ports = vlan_ports
         self._found: dict[int, dict[int, set[tuple[int, FlowKey]]]] = {}
 
-    def __contains__(self, cookie: int) -> bool:
-        return cookie in self._found
-
     def take(self, dpid: int, entries: Mapping[FlowKey, FlowEntry]) -> list[tuple[bytes, SenderKey]]:
         """Take note of what a switch holds, and return the senders in it with their groups."""
         senders = []
@@ -37,9 +34,9 @@ class FoundEntries:
                 senders.append((group, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
         return senders
 
-    def versions(self, cookie: int) -> dict[int, set[tuple[int, FlowKey]]]:
-        """Return the entries of a group by version; those of switches that are read later are added."""
-        return self._found[cookie]
+    def versions(self, cookie: int) -> dict[int, set[tuple[int, FlowKey]]] | None:
+        """Return the entries of a group by version, None without any; those of switches read later are added."""
+        return self._found.get(cookie)
 
     def version_beside(self, cookie: int) -> int:
         """Return a version that no entry of a group is of, the next after the first one found where there is one."""

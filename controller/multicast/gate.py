@@ -75,15 +75,15 @@ class Gate:
             return True
         registered, group = self._registered, address + SUFFIXES[vlan_id] if vlan_id else address
         carrier = registered.carrier(group) if registered.is_used else group
-        has_tree = self.room.has_tree(carrier)
         if host.spoofed:
             decision = self.spoofed(host, vlan_id)
-        elif not has_tree and self._is_over_bound(carrier, receives=True):
+        elif self.room.refuses(carrier, True):
+            self._group_refused(carrier)
             return False
         else:
             decision = self.admission.decide(host, address, Role.RECEIVER, source, vlan_id)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
-        if decision.admit and not has_tree:
+        if decision.admit:
             self.room.promise(carrier)
         return decision.admit
 
@@ -108,7 +108,7 @@ class Gate:
         host: HostLike = self.host(key)
         if (registered := self._comes_from_elsewhere(group)) is not None:
             decision = registered
-        elif self._is_over_bound(group, receives=False):
+        elif self._is_over_bound(group):
             decision = NO_ROOM
         else:
             decision = self.admission.decide(host, address_of(group), Role.SENDER, None, domain_of(group))
@@ -121,7 +121,7 @@ class Gate:
         """Return what `decide_sender` would; this counts as no decision."""
         if (registered := self._comes_from_elsewhere(group)) is not None:
             return registered
-        if self._is_over_bound(group, receives=False):
+        if self._is_over_bound(group):
             return NO_ROOM
         host: HostLike = self.host(key)
         return self.admission.explain(host, address_of(group), Role.SENDER, None, domain_of(group))
@@ -146,8 +146,9 @@ class Gate:
         reason = f"receivers here get the group from VLAN {found.source_vlan}, by the entry on line {found.line}"
         return Decision(False, REGISTERED, reason)
 
-    def _is_over_bound(self, group: bytes, receives: bool) -> bool:
-        if not self.room.refuses(group, receives):
+    def _is_over_bound(self, group: bytes) -> bool:
+        """Tell whether there is no room for a group that has senders alone."""
+        if not self.room.refuses(group, False):
             return False
         self._group_refused(group)
         return True

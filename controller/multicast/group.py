@@ -128,7 +128,7 @@ class Group:
 
     def __init__(self, address: bytes, cookie: int, tree_version: int, held: bool) -> None:
         self.address = address
-        self.vlan_id = domain_of(address)
+        self.vlan_id = 0 if len(address) == 4 else domain_of(address)
         self.cookie = cookie
         self.tree_version = tree_version
         self.held = held
@@ -161,6 +161,10 @@ class Group:
         alias.trees = self.trees
         self.trees.append(alias)
         return alias
+
+    def is_fresh(self) -> bool:
+        """Tell whether the group's entries have nothing to do with any that switches may still have of it."""
+        return not self.held and self.unconfirmed is None and self.trees is None
 
     def all_trees(self) -> Sequence[Group]:
         """Return the group itself, then its aliases."""

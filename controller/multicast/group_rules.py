@@ -59,7 +59,7 @@ class GroupRules:
             group.queue_id = max(group.queues)
         elif self.queue_of_group is not None:
             group.queue_id = self.queue_of_group(address_of(group.address))
-        for alias in group.all_trees()[1:]:
+        for alias in group.trees or ():
             alias.queue_id = group.queue_id
         return group.queue_id != former
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.vlan_ports import VlanPorts
-from controller.membership.events import Interest
+from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
 from controller.multicast.duties import group_duties, receivers_of, refusals
 from controller.multicast.found import FoundEntries
@@ -27,7 +27,7 @@ from controller.rules.compile import (
     common_duty,
     supports,
 )
-from controller.rules.cookies import cookie_of
+from controller.rules.cookies import group_cookie
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
@@ -65,7 +65,8 @@ class GroupPlane:
         self.sender_count = 0
         self.vlan_groups, self.vlan_senders = Counter[int](), Counter[int]()
         self.tree_change_count = 0
-        self._forest = forest
+        self.forest = forest
+        """The trees; changed by `use_forest` alone."""
         self.islands = Islands(forest)
         self._installer = installer
         self.transitions = Transitions(installer, forest.graph, cables)
@@ -82,11 +83,6 @@ class GroupPlane:
         self.found = FoundEntries(vlan_ports)
         self._ended: dict[bytes, Group] = {}
 
-    @property
-    def forest(self) -> Forest:
-        """The trees."""
-        return self._forest
-
     # Members, senders and routers
 
     def interest_changed(
@@ -99,7 +95,12 @@ class GroupPlane:
         urgency: Urgency = Urgency.PROMPT,
     ) -> list[Effect]:
         """Apply what the members at one port want of a group now (None: nothing any more); a join is timed."""
-        group = self.groups.get(address) or self._new_group(address)
+        group = self.groups.get(address)
+        if group is None:
+            group = self._new_group(address)
+            is_plain = interest is ANY_SOURCE and group.is_fresh() and dpid in self._speaking_1_3
+            if is_plain and self.followed_by is None and not self.routers.of_group(address):
+                return self._first_member(group, dpid, port_no, now, urgency)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests
         before = group.set_interest(dpid, port_no, interest)
@@ -123,6 +124,19 @@ class GroupPlane:
             if interest is not None:
                 clock.end()
 
+    def _first_member(self, group: Group, dpid: int, port_no: int, now: float, urgency: Urgency) -> list[Effect]:
+        """Serve the first member of a group, where there is nothing of it yet: one who wants every source."""
+        group.interests[dpid] = {port_no: ANY_SOURCE}
+        change = self.forest.join(group.key, dpid, TreeRole.RECEIVER)
+        clock = self._installer.clock
+        clock.begin(now)
+        try:
+            if change.added or change.detached:
+                return self._graft(group, change, dpid, now, urgency)
+            return self._put_host_ports(group, dpid, (port_no,), now, urgency)
+        finally:
+            clock.end()
+
     def _served(
         self, group: Group, dpid: int, others_before: bool, named_before: bool, now: float, urgency: Urgency
     ) -> list[Effect]:
@@ -132,25 +146,22 @@ class GroupPlane:
         change: Change | None = None
         if others_now:
             if not others_before:
-                change = self._forest.join(group.key, dpid, TreeRole.RECEIVER)
+                change = self.forest.join(group.key, dpid, TreeRole.RECEIVER)
         elif others_before and not (dpid in routers and group.is_wanted):
-            change = self._forest.leave(group.key, dpid, TreeRole.RECEIVER)
+            change = self.forest.leave(group.key, dpid, TreeRole.RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None:
             return self.refresh(group, (change, *self.routed.sync(group)), now, urgency)
         if change is None and others_before and others_now:
             return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None or change.empty:
-            tree = self._forest.tree(group.key)
+            tree = self.forest.tree(group.key)
             if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
                 return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None:
             return self.refresh(group, (None,), now, urgency)
         if others_now:
-            effects = self._graft(group, change, dpid, now, urgency)
-            if effects is not None:
-                return effects
-        look = grafted_duties if others_now else pruned_duties
-        return self.refresh(group, (change,), now, urgency, (look, dpid))
+            return self._graft(group, change, dpid, now, urgency)
+        return self.refresh(group, (change,), now, urgency, (pruned_duties, dpid))
 
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
@@ -160,7 +171,7 @@ class GroupPlane:
         tree = group if group.trees is None else self.aliases.tree_for(group, sender, before)
         sender.alias = tree.number
         group.senders[key] = sender
-        change = self._forest.join(tree.key, key.dpid, TreeRole.SENDER) if sender.admitted else None
+        change = self.forest.join(tree.key, key.dpid, TreeRole.SENDER) if sender.admitted else None
         return self._sender_changed(tree, key.dpid, change, now, is_queued_otherwise)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
@@ -175,7 +186,7 @@ class GroupPlane:
         self, tree: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
     ) -> list[Effect]:
         if change is None and not tree.sends_at(dpid):
-            change = self._forest.leave(tree.key, dpid, TreeRole.SENDER)
+            change = self.forest.leave(tree.key, dpid, TreeRole.SENDER)
         self.note_unheard(tree)
         has_routers = bool(self.routers.of_group(tree.address))
         if tree.named_sources or tree.unsupported is not None or has_routers:
@@ -207,7 +218,7 @@ class GroupPlane:
         for tree in self.groups[address].all_trees():
             senders = tree.own_senders().items()
             rate_bps = sum(s.rate_bps for k, s in senders if k.dpid == dpid and s.admitted)
-            self._forest.set_rate(tree.key, dpid, rate_bps)
+            self.forest.set_rate(tree.key, dpid, rate_bps)
             self.islands.set_rate(tree.key, dpid, rate_bps)
         self._changed(address)
 
@@ -239,18 +250,15 @@ class GroupPlane:
 
     def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Compile again whatever passes a switch, whose version changed."""
-        effects: list[Effect] = []
-        for tree in self._all_trees():
-            if dpid in tree.duties:
-                effects += self.refresh(tree, (), now, urgency)
-        return effects
+        trees = [tree for group in self.groups.values() for tree in group.all_trees() if dpid in tree.duties]
+        return [effect for tree in trees for effect in self.refresh(tree, (), now, urgency)]
 
     def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Follow trees that the forest repaired, re-attached or moved."""
-        effects: list[Effect] = []
         by_group: dict[Key, list[Change]] = {}
         for change in changes:
             by_group.setdefault(main_key(change.key), []).append(change)
+        effects: list[Effect] = []
         for key, changed in by_group.items():
             group = self.aliases.alias(key) if isinstance(key, AliasKey) else self.groups.get(key)  # type: ignore[call-overload]
             if group is not None:
@@ -259,7 +267,7 @@ class GroupPlane:
 
     def use_forest(self, forest: Forest, now: float) -> list[Effect]:
         """Move every group to its tree in a forest without trees, over the same graph."""
-        before, self._forest, self.islands = self.islands, forest, Islands(forest)
+        before, self.forest, self.islands = self.islands, forest, Islands(forest)
         changes = list(before.moved_to(self.islands))
         return self.trees_changed(changes, now, Urgency.BULK)
 
@@ -297,10 +305,10 @@ class GroupPlane:
     def _new_group(self, address: bytes) -> Group:
         group = self._ended.pop(address, None) if self._ended else None
         if group is None:
-            cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
-            held = cookie in self.found
-            group = Group(address, cookie, 0, held)
-            group.old_versions = self.found.versions(cookie) if held else None
+            cookie = group_cookie(MULTICAST_TAG, address)
+            versions = self.found.versions(cookie)
+            group = Group(address, cookie, 0, versions is not None)
+            group.old_versions = versions
         self.rules.set_queue(group)
         self.groups[address] = group
         if self.aliases.is_used:
@@ -324,10 +332,6 @@ class GroupPlane:
         else:
             self.unheard.pop(group.address, None)
 
-    def _all_trees(self) -> list[Group]:
-        """Return all trees of all groups."""
-        return [tree for group in self.groups.values() for tree in group.all_trees()]
-
     def _refresh_host_ports(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         """Change the host ports of one switch: nothing else depends on them, and every member wants every source."""
         address = group.address
@@ -338,10 +342,7 @@ class GroupPlane:
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
         if old is None and host_ports:
-            group.duties[dpid] = duty = common_duty(group.tree_version, (), host_ports)
-            rule = self.rules.default(group, dpid, duty.channels[0])
-            group.rules[dpid] = (rule,)
-            return self._installer.put(((dpid, rule),), now, urgency)
+            return self._put_host_ports(group, dpid, host_ports, now, urgency)
         old = old or NO_DUTY
         trunk_ports = old.channels[0].trunk_ports if old.channels else ()
         channels = (ChannelDuty(None, trunk_ports, host_ports),) if host_ports or trunk_ports else ()
@@ -356,16 +357,24 @@ class GroupPlane:
         edits += [(dpid, Remove(key)) for key in before if key not in after]
         return self._installer.change((edits,), now, 0.0, urgency)
 
-    def _graft(self, group: Group, change: Change, dpid: int, now: float, urgency: Urgency) -> list[Effect] | None:
-        """Serve the first member at a switch by what its own way needs; None where more is to be looked at.
+    def _put_host_ports(
+        self, group: Group, dpid: int, host_ports: tuple[int, ...], now: float, urgency: Urgency
+    ) -> list[Effect]:
+        """Give a switch that did nothing for a group the one entry for its host ports."""
+        group.duties[dpid] = duty = common_duty(group.tree_version, (), host_ports)
+        rule = self.rules.default(group, dpid, duty.channels[0])
+        group.rules[dpid] = (rule,)
+        return self._installer.put(((dpid, rule),), now, urgency)
+
+    def _graft(self, group: Group, change: Change, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
+        """Serve the first member at a switch by what its own way needs, as far as that tells.
 
         A tree that only grew changes in place, unless the group has left links lately.
         """
-        if group.unconfirmed is not None and self.transitions.settle(group, now):
-            return None
-        duties = None if group.held else self._locally(group, change, grafted_duties, dpid)
+        is_moving = group.held or (group.unconfirmed is not None and self.transitions.settle(group, now))
+        duties = None if is_moving else self._locally(group, change, grafted_duties, dpid)
         if duties is None:
-            return None
+            return self.refresh(group, (change,), now, urgency, (grafted_duties, dpid))
         self.tree_change_count += not change.empty
         all_duties, all_rules = group.duties, group.rules
         puts: list[tuple[int, FlowEntry]] = []
@@ -386,7 +395,7 @@ class GroupPlane:
 
     def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
-        forest, address = self._forest, group.address
+        forest, address = self.forest, group.address
         tree = forest.tree(group.key)
         if tree is None:
             return None
@@ -422,7 +431,7 @@ class GroupPlane:
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
         trees = list(self.islands.trees(group.key))
-        way = self.transitions.choose(group, trees, changes, self._forest.loads, now)
+        way = self.transitions.choose(group, trees, changes, self.forest.loads, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
         duties: dict[int, SwitchDuty | None] | None = None
@@ -473,7 +482,7 @@ class GroupPlane:
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
         trees = list(self.islands.trees(group.key))
-        port = port_of(trees, None, self._forest.graph, self._forest.loads)
+        port = port_of(trees, None, self.forest.graph, self.forest.loads)
         duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
         reason = None
         for dpid in duties:

@@ -75,7 +75,8 @@ class MembershipEffects:
             if kind is InterestChanged:
                 dpid, port_no, address, interest = effect
                 group = address + SUFFIXES[vlan_id] if vlan_id else address
-                if (dpid, port_no, group) in core.operator.static.served:
+                served = core.operator.static.served
+                if served and (dpid, port_no, group) in served:
                     interest = ANY_SOURCE
                 core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
                 core.group_changed(group, now, dpid)

@@ -30,11 +30,11 @@ class Room:
 
     def has(self, group: bytes) -> bool:
         """Tell whether a group has a tree already, or there is room for one more."""
-        return self.has_tree(group) or self._used() < self.bound
+        return self._holds(group) or self._is_wide() or self._used() < self.bound
 
     def refuses(self, group: bytes, receives: bool) -> bool:
         """Tell whether a group, with a receiver or with senders alone, must wait; it is remembered then."""
-        if group in self._promised or self.has(group):
+        if self._is_wide() or self._holds(group) or group in self._promised or self._used() < self.bound:
             return False
         if receives and self._enough_unheard() is not None:
             return False
@@ -46,15 +46,16 @@ class Room:
 
     def promise(self, group: bytes) -> None:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
-        if group in self._promised or self.has_tree(group):
+        if self._holds(group) or group in self._promised:
             return
-        if (unheard := self._enough_unheard()) is not None:
+        if not self._is_wide() and (unheard := self._enough_unheard()) is not None:
             self._giving_way.update(dict.fromkeys(unheard))
         if group in self._giving_way:
             del self._giving_way[group]
         else:
             self._promised.add(group)
-        self.served(group)
+        if self._sending or self._receiving:
+            self.served(group)
 
     def served(self, group: bytes) -> None:
         """Take note that a group has room now: whoever else of it waits is next."""
@@ -63,9 +64,8 @@ class Room:
             self._receiving.pop(group, None)
             self._ready[group] = None
 
-    @property
     def is_quiet(self) -> bool:
-        """Whether nobody waits, gives way or was promised room."""
+        """Tell whether nobody waits, gives way or was promised room."""
         return not (
             self._promised or self._giving_way or self._ready or self._receiving or self._sending or self.overflowed
         )
@@ -104,13 +104,17 @@ class Room:
         """How many groups wait."""
         return len(self._ready) + len(self._receiving) + len(self._sending)
 
-    def has_tree(self, group: bytes) -> bool:
+    def _holds(self, group: bytes) -> bool:
         """Tell whether a group has a tree, and keeps it."""
-        return group in self._plane.forest and group not in self._giving_way
+        return group in self._plane.forest.trees and group not in self._giving_way
+
+    def _is_wide(self) -> bool:
+        """Tell, for less than `_used` takes, whether there is room for one more even if no tree gives way."""
+        return len(self._plane.forest.trees) + len(self._promised) < self.bound
 
     def _used(self) -> int:
         plane = self._plane
-        return len(plane.forest) - plane.aliases.bound_count + len(self._promised) - len(self._giving_way)
+        return len(plane.forest.trees) - plane.aliases.bound_count + len(self._promised) - len(self._giving_way)
 
     def _enough_unheard(self) -> list[bytes] | None:
         """Return the groups that can give way so that there is room for another; None where they are too few.

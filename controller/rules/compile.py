@@ -205,7 +205,7 @@ def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
     bits = 8 * len(group)
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits
-    mac = versioned_mac(group, tree_version)
+    mac = versioned_mac(group, tree_version) if tree_version else group_mac(group)
     return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False, None))
 
 

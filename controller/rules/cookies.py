@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from controller.rules.pipeline import DISCOVERY_TAG
+from controller.rules.pipeline import DISCOVERY_TAG, SENDER_COOKIE_BIT
 
 
 def cookie_of(app_tag: int, *origin: object) -> int:
@@ -15,6 +15,20 @@ def cookie_of(app_tag: int, *origin: object) -> int:
     digest = blake2b(repr(origin).encode(), digest_size=6).digest()
     return app_tag << 48 | int.from_bytes(digest, "big")
 
+
+def group_cookie(app_tag: int, group: bytes) -> int:
+    """Return the cookie of a group's entries, by its name: an IPv4 group has its address there, any other a hash.
+
+    `SENDER_COOKIE_BIT` is left to who knows which entries are those of senders.
+    """
+    if len(group) == _IPV4_BYTES:
+        return app_tag << 48 | _IPV4_GROUPS | int.from_bytes(group, "big")
+    return cookie_of(app_tag, "group", group) & ~SENDER_COOKIE_BIT
+
+
+_IPV4_BYTES = 4
+_IPV4_GROUPS = 4 << 32
+"""What stands before the address: with the tag of the app the upper half of the cookie."""
 
 VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))
 """Of the entries that drop frames with a VLAN tag, so that their counters can be read alone."""

@@ -11,7 +11,6 @@ from controller.datapath.core import READ_TIMEOUT_S
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
 from controller.rules import plans as plans_module
-from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output
 from controller.rules.refusals import FULL_RETRY_COUNT
@@ -31,13 +30,6 @@ def edits(world, dpid):
 
 def kinds(world):
     return [notice.kind for notice in world.notices]
-
-
-def test_cookies_are_stable_and_carry_the_tag():
-    cookie = cookie_of(0x5602, ("group", b"\xef\1\2\3"))
-    assert f"{cookie:#x}" == "0x5602214aece72b7d"
-    assert cookie == cookie_of(0x5602, ("group", b"\xef\1\2\3"))
-    assert cookie != cookie_of(0x5602, ("group", b"\xef\1\2\4"))
 
 
 def test_a_put_goes_out_at_once_and_counts_when_confirmed(make_world):

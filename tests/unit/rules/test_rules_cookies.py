@@ -1,0 +1,21 @@
+"""Cookies: stable, of an app, and one for each group."""
+
+from __future__ import annotations
+
+from controller.rules.cookies import cookie_of, group_cookie
+from controller.rules.pipeline import SENDER_COOKIE_BIT
+
+
+def test_cookies_are_stable_and_carry_the_tag():
+    cookie = cookie_of(0x5602, ("group", b"\xef\1\2\3"))
+    assert f"{cookie:#x}" == "0x5602214aece72b7d"
+    assert cookie == cookie_of(0x5602, ("group", b"\xef\1\2\3"))
+    assert cookie != cookie_of(0x5602, ("group", b"\xef\1\2\4"))
+
+
+def test_the_cookie_of_a_group_names_it_and_leaves_the_bit_of_senders_alone():
+    assert group_cookie(0x5602, b"\xef\1\2\3") == 0x5602_0004_EF01_0203
+    names = (b"\xef\1\2\3", b"\xef\1\2\4", b"\xef\1\2\3\x81\0\7", b"\xff\x3e" + bytes(13) + b"\1")
+    cookies = [group_cookie(0x5602, name) for name in names]
+    assert len(set(cookies)) == len(names)
+    assert all(cookie >> 48 == 0x5602 and not cookie & SENDER_COOKIE_BIT for cookie in cookies)
