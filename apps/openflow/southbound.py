@@ -43,8 +43,8 @@ _RESOURCES = frozenset((7, 10))
 _ROLE_REPLY = 25
 _NO_MATCH = 0  # OFPR_NO_MATCH
 
-_PACKET_IN_1_3 = Struct("!IHBBQHHII")
-"""buffer_id, total_len, reason, table_id, cookie; the match's type and length; its first field, where a port."""
+_PACKET_IN_1_3 = Struct("!4xHB11xHII")
+"""total_len and reason; the match's length; its first field, where a port."""
 _PACKET_IN_1_0 = Struct("!IHHBx")
 """buffer_id, total_len, in_port, reason."""
 _IN_PORT_FIELD = 0x80000004
@@ -246,7 +246,7 @@ def packet_in(dpid: int, version: int, message: bytes) -> PacketReceived | None:
     if version == OPENFLOW_1_3:
         if len(message) < HEADER.size + _PACKET_IN_1_3.size:
             return None
-        _, size_bytes, reason, _, _, _, match_bytes, field, port_no = _PACKET_IN_1_3.unpack_from(message, HEADER.size)
+        size_bytes, reason, match_bytes, field, port_no = _PACKET_IN_1_3.unpack_from(message, HEADER.size)
         if field != _IN_PORT_FIELD:
             return None
         start = _MATCH_OFFSET + match_bytes + -match_bytes % 8 + 2

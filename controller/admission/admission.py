@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 from controller.admission.host import Decision, HostLike
@@ -18,6 +17,9 @@ from controller.wire.addresses import is_link_scope_group, is_multicast_ip
 VERDICTS = {True: "allow", False: "deny"}
 
 _LISTED_TERMS = 3
+
+HOSTS_CACHED = 16384
+"""Hosts of which it is kept which rules are about them."""
 
 _Cell: TypeAlias = list[int]
 """A counter that decisions share; its one item is the count."""
@@ -79,7 +81,13 @@ class Admission:
 
     def rules_about(self, host: HostLike) -> int:
         """Return the rules that are about a host by any of its names, bit i for rule i."""
-        return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
+        found = self._about.get(host)
+        if found is None:
+            if len(self._about) >= HOSTS_CACHED:
+                self._about.clear()
+            found = self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
+            self._about[host] = found
+        return found
 
     def decide_router(self, host: HostLike, family: int) -> RouterDecision:
         """Tell whether a host may be a multicast router, or a querier, of family 4 or 6, and of which groups.
@@ -120,6 +128,7 @@ class Admission:
     def _compile(self, policy: Policy) -> None:
         self._policy = policy
         self._index = RuleIndex(policy.rules, policy.tenants)
+        self._about: dict[HostLike, int] = {}
         self._verdicts = [Decision(rule.allow, rule.name, _reason(rule)) for rule in policy.rules]
         names = [rule.name for rule in policy.rules]
         self._cells = {name: self._cells.get(name) or {True: [0], False: [0]} for name in [*names, DEFAULT_RULE]}
@@ -128,9 +137,10 @@ class Admission:
     def _evaluate(
         self, host: HostLike, group: bytes, role: Role, source: bytes | None, vlan_id: int
     ) -> tuple[Decision, _Cell]:
-        ungoverned = _ungoverned(group)
-        if ungoverned is not None:
-            return ungoverned, self._exempt
+        if not (len(group) == 4 and 224 < group[0] < 240):  # else a policy applies
+            ungoverned = _ungoverned(group)
+            if ungoverned is not None:
+                return ungoverned, self._exempt
         if source is None and role == Role.SENDER:
             source = host.ip
         of_group = self._index.of_group(group, role)
@@ -185,7 +195,6 @@ def explain_router(policy: Policy, host: HostLike, group: bytes | None) -> Decis
     return decision
 
 
-@lru_cache(maxsize=65536)
 def _ungoverned(group: bytes) -> Decision | None:
     """Return what holds for a group that no policy applies to; None for any other."""
     if len(group) not in (4, 16) or not is_multicast_ip(group):

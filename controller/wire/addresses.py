@@ -17,6 +17,9 @@ _VLAN = re.compile(r"[1-9][0-9]{0,3}\Z")
 
 BROADCAST_MAC = b"\xff" * 6
 
+_MAC_STARTS = tuple(bytes((0x01, 0x00, 0x5E, second & 0x7F)) for second in range(256))
+"""How the Ethernet address of an IPv4 group begins, by the group's second byte."""
+
 
 @lru_cache(maxsize=65536)
 def format_ip(address: bytes) -> str:
@@ -93,7 +96,7 @@ def is_never_pruned(group: bytes) -> bool:
 def group_mac(group: bytes) -> bytes:
     """Return the Ethernet address of a group: 01:00:5e and 23 bits (RFC 1112), or 33:33 and 32 bits (RFC 2464)."""
     if len(group) < 16:
-        return b"\x01\x00\x5e" + bytes((group[1] & 0x7F,)) + group[2:4]
+        return _MAC_STARTS[group[1]] + group[2:4]
     return b"\x33\x33" + group[12:16]
 
 

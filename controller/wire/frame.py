@@ -16,7 +16,7 @@ from controller.wire.ethernet import (
     ETHERTYPE_SLOW,
     ETHERTYPE_VLAN,
 )
-from controller.wire.igmp import decode_igmp
+from controller.wire.igmp import PLAIN_REPORT_BYTES, decode_igmp, decode_plain_report
 from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import (
     AUTHENTICATION,
@@ -81,6 +81,10 @@ def decode(frame: bytes | bytearray | memoryview) -> Packet:
     if frame.__class__ is not bytes:
         frame = bytes(frame)
     size = len(frame)
+    if size >= PLAIN_REPORT_BYTES and frame[23] == PROTOCOL_IGMP:
+        report = decode_plain_report(frame)
+        if report is not None:
+            return report
     if size < _IPV4_BYTES:
         return _decode_short(frame, size)
     eth_src, ethertype, version, total, fragment, ttl, protocol, source, destination = _read_start(frame, 6)

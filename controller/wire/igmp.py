@@ -47,21 +47,52 @@ _GROUP = malformed("igmp-group")
 _SOURCES = malformed("igmp-sources")
 _OTHER_TYPE = ignored("igmp-type")
 
+_REPORT_START = bytes((0x08, 0x00, 0x46))
+"""EtherType, IP version and header length."""
+_REPORT_TTL = 1 << 8 | PROTOCOL_IGMP
+_REPORT_MIDDLE = IGMPV3_ROUTERS + ROUTER_ALERT + bytes((V3_REPORT,))
+_read_plain_report = Struct("!6s3sxH2xHH2x4s9s5xHI4s").unpack_from
+PLAIN_REPORT_BYTES = 54
+"""A frame with an IGMPv3 report of one record without sources."""
+
 _MEMBERSHIP_TYPES = frozenset((QUERY, V1_REPORT, V2_REPORT, LEAVE, V3_REPORT))
 _HOST_FIRST_BYTES = bytes(first for first in range(1, 224) if first != 127)
+_SOURCE_FIRST_BYTES = b"\0" + _HOST_FIRST_BYTES
+"""A host without an address reports from 0.0.0.0 (RFC 9776, 4.2.14)."""
 _EXCLUDE = RecordType.MODE_IS_EXCLUDE
 _TO_INCLUDE = RecordType.CHANGE_TO_INCLUDE
 
 _MESSAGE = Struct("!BBH4s")
 _read_record = _MESSAGE.unpack_from
 _PLAIN_RECORD = Struct("!I4s")
-_read_one = Struct("!6xHI4s").unpack_from
-"""Reads a message with one record that has neither sources nor auxiliary data: how many there are, and the record."""
-_ONE_RECORD_BYTES = 16
 _each_plain = _PLAIN_RECORD.iter_unpack
 _V3_REPORT_HEAD = Struct("!BBHHH")
 _new = tuple.__new__
 _number = int.from_bytes
+
+
+def decode_plain_report(frame: bytes) -> Report | None:
+    """Decode an IGMPv3 report of one record without sources, which most messages of hosts are, in one go.
+
+    None for any other frame of so many bytes at least, one that breaks its protocol included: `decode_igmp` says how.
+    """
+    eth_src, start, total, fragment, ttl, source, middle, count, head, group = _read_plain_report(frame, 6)
+    if (
+        middle != _REPORT_MIDDLE
+        or start != _REPORT_START
+        or total != 40
+        or ttl != _REPORT_TTL
+        or count != 1
+        or head not in PLAIN_HEADS
+        or group[0] >> 4 != 14
+        or source[0] not in _SOURCE_FIRST_BYTES
+        or eth_src[0] & 1
+        or fragment & 0x3FFF
+        or _number(frame[14:38], "big") % 0xFFFF
+        or _number(frame[38:54], "big") % 0xFFFF
+    ):
+        return None
+    return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
 
 
 def decode_igmp(
@@ -114,10 +145,6 @@ def decode_igmp(
 
 
 def _decode_v3_report(frame: bytes, start: int, end: int, eth_src: bytes, source: bytes) -> Report | Malformed:
-    if end - start == _ONE_RECORD_BYTES:
-        count, head, group = _read_one(frame, start)
-        if count == 1 and head in PLAIN_HEADS and group[0] >> 4 == 14:
-            return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
     first = start + 8
     count = frame[start + 6] << 8 | frame[start + 7]
     if end - first == count << 3:

@@ -431,3 +431,50 @@ def test_neighbour_answer_goes_back_to_who_asked(asker: bytes, source: bytes, ta
     assert (question.destination, question.eth_dst) == (solicited_node(target), group_mac(solicited_node(target)))
     answer = neighbour_advertisement(question, mac)
     assert (answer.destination, answer.eth_dst, answer.target, answer.mac) == (source, asker, target, mac)
+
+
+def _v3_report(message: bytes, **header: object) -> bytes:
+    fields = {"source": bytes((10, 0, 0, 1)), "destination": bytes((224, 0, 0, 22)), "eth_src": MAC, **header}
+    checksum = internet_checksum(message).to_bytes(2, "big")
+    source, destination, eth_src = fields.pop("source"), fields.pop("destination"), fields.pop("eth_src")
+    payload = message[:2] + (b"\x12\x34" if fields.pop("spoils", False) else checksum) + message[4:]
+    return encode_ipv4(group_mac(destination), eth_src, source, destination, 2, payload, **fields)
+
+
+PLAIN_MESSAGE = bytes.fromhex("2200000000000001 04000000 ef010203")
+
+
+@pytest.mark.parametrize(
+    ("message", "header"),
+    [
+        (PLAIN_MESSAGE, {}),
+        *((bytes((kind,)) + PLAIN_MESSAGE[1:], {}) for kind in (0x11, 0x12, 0x16, 0x17, 0x21)),
+        *((PLAIN_MESSAGE[:8] + bytes((kind,)) + PLAIN_MESSAGE[9:], {}) for kind in range(8)),
+        (PLAIN_MESSAGE[:9] + b"\1" + PLAIN_MESSAGE[10:], {}),
+        (PLAIN_MESSAGE[:11] + b"\1" + PLAIN_MESSAGE[12:], {}),
+        *((PLAIN_MESSAGE[:7] + bytes((count,)) + PLAIN_MESSAGE[8:], {}) for count in (0, 2)),
+        *((PLAIN_MESSAGE[:12] + bytes((first,)) + PLAIN_MESSAGE[13:], {}) for first in (10, 223, 224, 232, 240)),
+        (PLAIN_MESSAGE, {"spoils": True}),
+        *((PLAIN_MESSAGE, {"ttl": ttl}) for ttl in (0, 2, 255)),
+        *((PLAIN_MESSAGE, {"fragment": fragment}) for fragment in (0x4000, 0x2000, 0x0001)),
+        *((PLAIN_MESSAGE, {"source": bytes((first, 0, 0, 1))}) for first in (0, 127, 223, 224, 255)),
+        (PLAIN_MESSAGE, {"source": bytes(4)}),
+        (PLAIN_MESSAGE, {"destination": bytes((224, 0, 0, 2))}),
+        (PLAIN_MESSAGE, {"destination": bytes((239, 1, 2, 3))}),
+        (PLAIN_MESSAGE, {"eth_src": b"\1" + MAC[1:]}),
+        (PLAIN_MESSAGE, {"tos": 0}),
+    ],
+)
+def test_a_report_of_one_record_is_read_as_the_same_behind_further_options(message, header):
+    alone = decode(_v3_report(message, options=b"\x94\x04\0\0", **header))
+    behind = decode(_v3_report(message, options=b"\x94\x04\0\0\1\1\1\1", **header))
+    assert alone == behind
+
+
+def test_no_bit_of_a_report_of_one_record_can_flip_unseen():
+    frame = _v3_report(PLAIN_MESSAGE, options=b"\x94\x04\0\0")
+    assert isinstance(decode(frame), Report)
+    for position in range(14, 54):
+        for bit in range(8):
+            flipped = frame[:position] + bytes((frame[position] ^ 1 << bit,)) + frame[position + 1 :]
+            assert not isinstance(decode(flipped), Report), (position, bit)
