@@ -136,6 +136,11 @@ class Lacp:
         """Return what is known of a leg that is up."""
         return self._legs.get(end)
 
+    def group_of(self, system: bytes, key: int) -> str | None:
+        """Return the group whose legs lead to a system (6 bytes) with a key, None where none does."""
+        legs = ((end, leg) for end, leg in self._legs.items() if leg.selected)
+        return next((self.places[end].group for end, leg in legs if leg.partner[1:3] == (system, key)), None)
+
     def up(self, end: End, now: float) -> None:
         """Begin at a leg that has come up."""
         if end in self.places and end not in self._legs:

@@ -54,7 +54,7 @@ class LacpLegs:
         owner: LacpLegsOwner,
     ) -> None:
         self.lacp = Lacp(groups, self)
-        self.undeclared = UndeclaredBonds(groups, owner.counted)
+        self.undeclared = UndeclaredBonds(groups, owner.counted, self.lacp.group_of)
         self._ports = ports
         self._deadlines = deadlines
         self._owner = owner

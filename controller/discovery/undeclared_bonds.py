@@ -26,11 +26,18 @@ _AGGREGATOR = tuple[bytes, int]
 class UndeclaredBonds:
     """Knows by system and key which ports look like legs of one bond.
 
-    `counted` takes a kind, the port, what it does and the time.
+    `counted` takes a kind, the port, what it does and the time; `group_of` returns the group whose legs lead to a
+    system with a key, None where none does.
     """
 
-    def __init__(self, groups: tuple[LinkAggregation, ...], counted: Callable[[str, End, str, float], None]) -> None:
+    def __init__(
+        self,
+        groups: tuple[LinkAggregation, ...],
+        counted: Callable[[str, End, str, float], None],
+        group_of: Callable[[bytes, int], str | None],
+    ) -> None:
         self._counted = counted
+        self._group_of = group_of
         self._named: frozenset[End] = frozenset()
         self._partners: dict[End, _AGGREGATOR] = {}
         self._heard_s: dict[End, float] = {}
@@ -65,7 +72,7 @@ class UndeclaredBonds:
         found = []
         for partner in dict.fromkeys(self._partners[end] for end in sorted(lately)):
             legs = [end for end in self._ends(partner) if end in lately]
-            found.append(_finding(partner, legs))
+            found.append(_finding(partner, legs, self._group_of(*partner)))
         return found
 
     def ends(self) -> Iterable[End]:
@@ -82,26 +89,34 @@ class UndeclaredBonds:
 
     def _text(self, partner: _AGGREGATOR) -> str:
         text = f"receives {_lacp_of(partner)}, and no link aggregation group names it"
-        legs = self._ends(partner)
+        group, legs = self._group_of(*partner), self._ends(partner)
+        if group is not None:
+            return f"{text}; {_moved(group)}"
         if len(legs) < 2:
             return text
         return f"{text}; ports {_listed(legs)} look like one bond, which {_declared(partner, legs)}"
 
 
-def _finding(partner: _AGGREGATOR, legs: list[End]) -> dict[str, Any]:
-    if len(legs) > 1:
-        text = (
-            f"Ports {_listed(legs)} receive {_lacp_of(partner)}, and no link aggregation group names them: they look"
-        )
-        text += f" like one bond, which {_declared(partner, legs)}"
+def _finding(partner: _AGGREGATOR, legs: list[End], group: str | None) -> dict[str, Any]:
+    lacp, is_one = _lacp_of(partner), len(legs) == 1
+    text = f"Ports {_listed(legs)} receive {lacp}, and no link aggregation group names them"
+    if is_one:
+        text = f"Port {_listed(legs)} receives {lacp}, and no link aggregation group names it"
+    if group is not None:
+        text += f"; {_moved(group)}."
+    elif is_one:
+        text += f". With the port of the bond's other leg, once that is up, {_declared(partner, legs)}"
     else:
-        text = f"Port {_listed(legs)} receives {_lacp_of(partner)}, and no link aggregation group names it. With the"
-        text += f" port of the bond's other leg, once that is cabled and up, {_declared(partner, legs)}"
+        text += f": they look like one bond, which {_declared(partner, legs)}"
     return {"kind": "lacp-undeclared", "text": text, "dpid": legs[0][0], "port_no": legs[0][1]}
 
 
 def _lacp_of(partner: _AGGREGATOR) -> str:
     return f"LACP of the system {format_mac(partner[0])} (key {partner[1]})"
+
+
+def _moved(group: str) -> str:
+    return f"legs of the group {group} lead to the same: one of them was moved here, or one more is to be named there"
 
 
 def _listed(legs: list[End]) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.cli.main import main
 from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.graph import Graph, NodeKind
 
@@ -165,6 +169,25 @@ def test_the_guide_is_followed(bonds: Any, tmp_path: Path) -> None:
         bonds.fabric.link_up("s1", "h2")
         wait_legs(bonds, 4)
         wait(lambda: is_over(reader.run(see_alarms)))
+
+
+def test_who_checks_is_told_of_a_bond_that_is_not_declared_and_by_which_line_it_is(bonds: Any) -> None:
+    declared = [line for line in POLICY.splitlines(keepends=True) if "  h2: " not in line]
+
+    def undeclared() -> list[str]:
+        out = io.StringIO()
+        with redirect_stdout(out):
+            main(["check", "--json", "--socket", str(bonds.controller.socket)])
+        return [
+            found["text"] for found in json.loads(out.getvalue())["findings"] if found["kind"] == "lacp-undeclared"
+        ]
+
+    assert not undeclared()
+    bonds.set_policy("".join(declared))
+    text = wait(lambda: next((text for text in undeclared() if "look like one bond" in text), None))
+    bonds.set_policy("".join(declared) + f"  {text.split('declares: ')[1]}\n")
+    wait_legs(bonds, 4)
+    assert not undeclared()
 
 
 def is_over(alarms: str) -> bool:

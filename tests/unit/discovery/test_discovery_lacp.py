@@ -424,3 +424,26 @@ def test_a_host_whose_lacp_flaps_is_held_out_for_a_while_and_costs_no_other_leg(
     assert told["lacp-flapping"] < 5, "it is told now and then"
     bonded.live(1 / RETURNS_PER_S + 1.0)
     assert roles(world) == [PortRole.EDGE] * 2
+
+
+def test_a_leg_that_is_moved_to_a_port_of_no_group_is_told_with_its_group_and_costs_no_other_leg(
+    make_world: Callable[..., World],
+):
+    world = started(make_world, group())
+    bonded = Bonded(world)
+    bonded.live(1.0)
+    moved_to = (LEGS[1][0], LEGS[1][1] + 1)
+    world.port(LEGS[1], up=False)
+    world.run(1.0)
+    pdu = Lacpdu(HOST, LacpEnd(0xFFFF, HOST, 9, 0xFF, 2, ACTIVITY | AGGREGATION), NOBODY)
+    world.feed(PacketReceived(*moved_to, encode_lacpdu(pdu)))
+    bonded.live(3.0, LEGS[0])
+    assert roles(world)[0] is PortRole.EDGE
+    (text,) = (notice.text for notice in world.notices if notice.kind == "lacp-undeclared")
+    name = group().name
+    assert (
+        text.startswith(f"Port {moved_to[0]}:{moved_to[1]} receives LACP")
+        and f"legs of the group {name} lead" in text
+    )
+    (found,) = world.core.lacp_legs.undeclared.findings(world.now)
+    assert (found["dpid"], found["port_no"]) == moved_to and f"legs of the group {name} lead" in found["text"]
