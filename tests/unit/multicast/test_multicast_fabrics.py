@@ -213,6 +213,38 @@ def test_a_name_goes_by_the_first_of_its_switches_that_is_there(named):
     assert shown(named)[2] == format_dpid(2)
 
 
+def test_a_fabric_that_gets_another_name_changes_no_flow_entry_and_no_querier(named):
+    tell(named, "h7", query(named, "h7"))
+    named.join("h2")
+    named.settle()
+    named.send("h3")
+    named.settle()
+    applied, asked_by = named.applied, queriers(named)
+    assert dict(named.send("h3")) == {"h2": 1}
+    for names in ((NamedFabric("west", (1, 2), 3), NamedFabric("left", (3, 4), 4)), ()):
+        named.feed(PolicyLoaded(replace(NAMED, fabrics=names)))
+        named.settle()
+        assert named.applied == applied and queriers(named) == asked_by
+        assert dict(named.send("h3")) == {"h2": 1}
+        one, other = [fabric.name for fabric in names] or [format_dpid(1), format_dpid(3)]
+        assert shown(named) == {1: one, 2: one, 3: other, 4: other}
+
+
+def test_a_fabric_without_a_name_whose_lowest_switch_leaves_is_called_by_the_next_and_goes_on(world):
+    world.join("h4")
+    world.join("h8")
+    for sender in ("h3", "h7"):
+        world.send(sender)
+        world.settle()
+    others = [world.rules()[dpid] for dpid in (3, 4)]
+    world.disconnect(1)
+    for _ in world.steps():
+        assert dict(world.send("h3")) == {"h4": 1} and dict(world.send("h7")) == {"h8": 1}
+    world.advance(5.0)
+    assert shown(world)[2] == format_dpid(2) and shown(world)[3] == format_dpid(3)
+    assert [world.rules()[dpid] for dpid in (3, 4)] == others, "the other fabric is not touched"
+
+
 def test_a_join_and_a_split_are_told_once_each(named):
     named.mend(2, 3)
     named.advance(5.0)
