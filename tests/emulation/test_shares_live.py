@@ -85,7 +85,10 @@ class Monitored:
         self.wait(is_polled, f"{count} polls of each switch")
 
     def check_rows(self) -> None:
-        """No row is there twice, none is left out, and what ports counted is known across each change of monitors."""
+        """End all; no row is there twice, none is left out, and what ports counted is known across each change."""
+        for monitor in self.monitors.values():
+            if monitor.running:
+                monitor.stop()
         table, alone = self.rows(), sum(self.rows(name).num_rows for name in self.monitors)
         assert table.num_rows == alone
         keys = np.stack([table.column(name).to_numpy().astype(np.int64) for name in ("dpid", "port_no", "timestamp")])
