@@ -5,7 +5,7 @@
 Monitors are the real ones as far as shares go (`controller.cluster.shares`), so is the timetable of their polls; the
 store is the twin in memory. One large fabric first: its division, the death of a monitor, a monitor that comes back,
 one that is drained. Then smaller fabrics by seed, in which processes are killed, stopped, cut off from the store and
-from switches, while the store is silent, loses requests and replies, and is emptied.
+from switches, while the store is silent, stands still, loses requests and replies, and is emptied.
 
 A history ends with an AssertionError that names its seed where a switch was polled twice though the store had
 answered both, or was not polled for two intervals, beside the time in which the store gave a monitor no answer and,
@@ -124,7 +124,8 @@ class History(MonitoredFabric):
             return
         kinds = (
             *(self.fault_kill, self.fault_kill, self.fault_stop, self.fault_stop, self.fault_store_cut),
-            *(self.fault_switch_cut, self.fault_store_silent, self.fault_store_loses, self.fault_drain),
+            *(self.fault_switch_cut, self.fault_store_silent, self.fault_store_stands_still),
+            *(self.fault_store_loses, self.fault_drain),
         )
         kind = self.fault_store_emptied if self.chance.random() < 0.04 else self.chance.choice(kinds)
         node = self.chance.choice([*self.monitors.values()])
@@ -156,6 +157,11 @@ class History(MonitoredFabric):
     def fault_store_silent(self, _node: MonitorNode, for_s: float) -> None:
         self.store.advance(self.now)
         self.store.be_silent(for_s)
+        self.silent.append((self.now, self.now + for_s))
+
+    def fault_store_stands_still(self, _node: MonitorNode, for_s: float) -> None:
+        self.store.advance(self.now)
+        self.store.stand_still(for_s)
         self.silent.append((self.now, self.now + for_s))
 
     def fault_store_loses(self, _node: MonitorNode, for_s: float) -> None:

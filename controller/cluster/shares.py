@@ -226,11 +226,10 @@ class ShareCore(Leasing):
             return
         self._store_answered(now)
         if type(reply) is LeaseGone:
-            if purpose is Purpose.KEEP and pending.about == self._lease:
+            is_kept = purpose is Purpose.KEEP and pending.about == self._lease
+            if is_kept or purpose in (Purpose.REGISTER, Purpose.ELECTION):
                 self._lease, self._is_known = 0, False
                 self._wait(now)
-            elif purpose in (Purpose.REGISTER, Purpose.ELECTION):
-                self._lease, self._is_known = 0, False
         elif type(reply) is LeaseGranted:
             self._lease = reply.lease
             self._confirm_lease(pending.asked_s, reply.ttl_s)

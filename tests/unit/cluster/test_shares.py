@@ -24,7 +24,7 @@ from controller.cluster.share_records import (
     read_monitor,
     read_share,
 )
-from controller.cluster.shares import ShareCore, ShareSettings
+from controller.cluster.shares import STEADY_S, ShareCore, ShareSettings
 from controller.events import DeadlineReached
 
 PORTS = dict.fromkeys(range(1, 41), 48)
@@ -291,9 +291,9 @@ def test_a_manager_that_takes_nobody_for_gone_is_found(monkeypatch: pytest.Monke
         return dict(known)
 
     monkeypatch.setattr(cluster_shares, "LONGEST_FAULT_S", 3.0 * INTERVAL_S)
-    assert all_hold(range(1, 4))
+    assert all_hold(range(4, 7))
     monkeypatch.setattr(ShareView, "monitors", all_that_ever_were)
-    assert not all_hold(range(1, 4))
+    assert not all_hold(range(4, 7))
 
 
 def test_it_is_due_while_something_is(fabric: MonitoredFabric):
@@ -301,3 +301,16 @@ def test_it_is_due_while_something_is(fabric: MonitoredFabric):
     assert shares.handle(DeadlineReached(), 5.0)
     due_s = shares.next_deadline()
     assert due_s is not None and due_s > 5.0
+
+
+def test_in_a_store_that_was_emptied_nothing_is_divided_before_monitors_are_steady(fabric: MonitoredFabric):
+    """Whoever comes back first is the manager, and alone."""
+    shares = Keys(FABRIC).shares
+    fabric.run(fabric.now + INTERVAL_S)
+    fabric.store.empty()
+    emptied_s = fabric.now
+    until(fabric, lambda: any(key.startswith(shares) for key in fabric.store._versions))
+    assert fabric.now >= emptied_s + STEADY_S
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided() and longest_gap_s(fabric) < 2 * INTERVAL_S
+    assert not any(counted_rows(rows)[1] for rows in fabric.rows.values())
