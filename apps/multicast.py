@@ -39,7 +39,7 @@ from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
-from controller.multicast.view import VIEWS, counted
+from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
@@ -205,7 +205,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: groups, trees, joins and switches."""
-        return [*super().figures(), *core_figures(self.core), *counted_figures("multicast", counted(self.core))]
+        counted = counted_figures("multicast", self.core.status_view.counted())
+        return [*super().figures(), *core_figures(self.core), *counted]
 
     # Operators
 

@@ -71,7 +71,7 @@ class Bench:
     def writes(self) -> list[WriteLog]:
         """Return what the core has to write, all of it."""
         writes: list[WriteLog] = []
-        while (due_s := self.core.journal.due_s) is not None:
+        while (due_s := self.core.pending_writes.due_s) is not None:
             self.now = max(self.now, due_s)
             writes += self.core.journal.on_deadline(self.now)
         return writes

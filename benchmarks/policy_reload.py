@@ -137,7 +137,7 @@ class Bench:
         loaded_s = self.feed(PolicyLoaded(policy))
         turns, waits_s = [loaded_s], []
         audits, done_s, next_s = self.audits, self.now(), began_s
-        while joins and (not waits_s or self.now() < began_s + WATCHED_S or self.core.following.is_under_way):
+        while joins and (not waits_s or self.now() < began_s + WATCHED_S or self.core.reconsideration.is_under_way):
             while joins and next_s <= self.now():
                 before = self.audits
                 self.feed(joins.popleft())

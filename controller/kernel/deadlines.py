@@ -25,6 +25,11 @@ class Deadlines(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return key in self._current
 
+    def at(self, key: Key) -> float | None:
+        """Return the deadline of `key`, None where it has none."""
+        current = self._current.get(key)
+        return None if current is None else current[0]
+
     def set(self, key: Key, at: float) -> None:
         """Let `key` come due at `at` and at no other time."""
         self._count += 1

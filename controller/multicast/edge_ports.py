@@ -11,8 +11,9 @@ from controller.kernel.domains import address_of, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import RouterPortChanged
 from controller.multicast.callbacks import Perform
-from controller.multicast.fabric import FabricFollower
+from controller.multicast.due import Grace
 from controller.multicast.flood_guard import FloodGuard
+from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.frames import MulticastIntake
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
@@ -23,6 +24,7 @@ from controller.multicast.places import HostPlaces
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.switches import Switches
 from topology.aggregations import Aggregations
 from topology.events import PortRole
 from topology.live import LiveFabric
@@ -47,9 +49,11 @@ class EdgePorts:
         plane: GroupPlane,
         proxy: MembershipProxy,
         senders: SenderTable,
-        topology: FabricFollower,
+        switches: Switches,
+        flooding: FloodSchedule,
         vlan_ports: VlanPorts,
         following_members: MembershipEffects,
+        grace: Grace,
         perform: Perform,
     ) -> None:
         self._frames = frames
@@ -62,13 +66,15 @@ class EdgePorts:
         self._plane = plane
         self._proxy = proxy
         self._senders = senders
-        self._topology = topology
+        self._switches = switches
+        self._flooding = flooding
         self._vlan_ports = vlan_ports
         self._following_members = following_members
+        self._grace = grace
         self._perform = perform
 
     def added(self, dpid: int, port_no: int, now: float) -> None:
-        """Serve a port, or a leg of a link aggregation group."""
+        """Serve a port, or a leg of a link aggregation group; what is unknown on switches waits for its hosts."""
         self._vlan_ports.ports_changed(dpid)
         if (dpid, port_no) in self._fabric.aggregations.homes:
             self._legs.changed((dpid, port_no), now)
@@ -79,6 +85,7 @@ class EdgePorts:
             self._following_members.apply(effects, now, vlan_id=vlan_id)
             self._proxy.port_ready(dpid, port_no, vlan_id, now)
         self._static.port_added(dpid, port_no, now)
+        self._grace.port_served(now)
 
     def removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget what was at a port that leads to hosts no more."""
@@ -110,9 +117,9 @@ class EdgePorts:
             self._perform(self._senders.port_gone(*place, now))
         if places:
             self._fabric.aggregate(aggregations)
-            self._topology.flood_soon(now, *(dpid for dpid, _ in places))
+            self._flooding.soon(now, *(dpid for dpid, _ in places))
         for place in places:
-            if place in self._topology.edges:
+            if place in self._switches.edges:
                 self.added(*place, now)
 
     def suspended(self, dpid: int, port_no: int, now: float) -> None:

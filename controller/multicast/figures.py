@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from controller.histogram import HistogramReading
-from controller.multicast.view import fabric_of
 
 if TYPE_CHECKING:
     from controller.multicast.core import MulticastCore
@@ -97,10 +96,10 @@ def vlan_figures(core: MulticastCore) -> dict[int, VlanFigures]:
 
 def switch_figures(core: MulticastCore) -> Iterator[SwitchFigures]:
     """Yield every switch that is part of the fabric, connected, or gone and not forgotten."""
-    sections, topology = core.sections, core.topology
-    connected = topology.connected
-    for dpid in sorted(core.fabric.ofp_versions().keys() | connected | sections.gone.keys()):
-        name = sections.names.switch(dpid) or ""
-        version = topology.ofp_version(dpid)
-        fabric = fabric_of(core, dpid) or ""
+    names, switches = core.feed.names, core.switches
+    connected = switches.connected
+    for dpid in sorted(core.fabric.ofp_versions().keys() | connected | switches.gone.keys()):
+        name = names.switch(dpid) or ""
+        version = switches.ofp_version(dpid)
+        fabric = core.router_view.fabric_of(dpid) or ""
         yield SwitchFigures(dpid, name, fabric, version, dpid in connected, core.installer.in_sync(dpid))

@@ -35,10 +35,10 @@ def findings(core: MulticastCore) -> Iterator[Finding | None]:
 def _settings(core: MulticastCore) -> Iterator[Finding | None]:
     """Look at what settings of the policy, and of operators, name."""
     for what, dpid, port_no in dict.fromkeys(_named(core.policy)):
-        if dpid not in core.topology.connected:
+        if dpid not in core.switches.connected:
             text = f"{what} in the policy file names switch {dpid}, which is not connected."
             yield finding(core, "setting-without-switch", text, dpid, port_no)
-        elif port_no is not None and port_no not in core.topology.ports(dpid):
+        elif port_no is not None and port_no not in core.switches.ports(dpid):
             text = f"{what} in the policy file names port {dpid}:{port_no}, which the switch has not."
             yield finding(core, "setting-without-port", text, dpid, port_no)
         else:
@@ -131,9 +131,9 @@ def _members(core: MulticastCore) -> Iterator[Finding | None]:
     """Look at ports with members: whether they lead to hosts, and whether trees serve them."""
     for dpid, port_no in list(core.membership.ports):
         port = core.membership.ports.get((dpid, port_no))
-        if port is None or dpid not in core.topology.connected:
+        if port is None or dpid not in core.switches.connected:
             continue
-        if not core.topology.leads_to_hosts((dpid, port_no)):
+        if not core.switches.leads_to_hosts((dpid, port_no)):
             text = f"Port {dpid}:{port_no} has members of {len(port.groups)} groups, but leads to no hosts."
             yield finding(core, "members-without-port", text, dpid, port_no) if port.groups else None
             continue
@@ -162,7 +162,7 @@ def _trees(core: MulticastCore) -> Iterator[Finding | None]:
             yield finding(core, "group-without-reason", text, group=address)
         for key in list(group.senders):
             place = (key.dpid, key.port_no)
-            if key.dpid in core.topology.connected and not core.topology.leads_to_hosts(place):
+            if key.dpid in core.switches.connected and not core.switches.leads_to_hosts(place):
                 sender = f"{format_mac(key.mac)} at port {key.dpid}:{key.port_no}"
                 text = f"{sender} is a sender of {format_ip(address)}, but the port leads to no hosts."
                 yield finding(core, "sender-without-port", text, *place, address)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from controller.datapath.lanes import Urgency
 from controller.effects import Notice
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.membership.events import InterestChanged, MembershipEffect
 from controller.membership.journal import forget
+from controller.multicast.callbacks import Perform
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal, group_of
+from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator import Operator, read_router_port, read_static_member
+from controller.multicast.operator_settings import read_router_port, read_static_member
+from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import (
     UNREADABLE,
@@ -40,6 +42,7 @@ from controller.multicast.restored import (
     read_vlan,
 )
 from controller.multicast.senders import SenderTable
+from controller.multicast.static_members import StaticMembers
 from topology.events import LinkDown, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 from topology.live import LiveFabric
 
@@ -68,30 +71,6 @@ _Said: TypeAlias = dict[str, Any]
 """A record of a membership core."""
 
 
-class Owner(Protocol):
-    """What following asks of the core around it."""
-
-    fabric: LiveFabric
-    journal: MulticastJournal
-    memberships: Memberships
-    operator: Operator
-    plane: GroupPlane
-    registered: RegisteredGroups
-    senders: SenderTable
-    topology: FabricFollower
-    vlan_ports: VlanPorts
-
-    @property
-    def edge_ports(self) -> EdgePorts:
-        """Ports that lead to hosts."""
-
-    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
-        """Take what followed in the membership of a domain, and have it done."""
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed from an event."""
-
-
 class _Differences(NamedTuple):
     """Members, routers or queriers, as records of a membership core, that are no more and that are new."""
 
@@ -105,8 +84,35 @@ class Following:
     Entries that wait are bounded by the keys of the log, of each of which the last one waits.
     """
 
-    def __init__(self, core: Owner) -> None:
-        self._core = core
+    def __init__(
+        self,
+        fabric: LiveFabric,
+        topology: FabricFollower,
+        vlan_ports: VlanPorts,
+        plane: GroupPlane,
+        registered: RegisteredGroups,
+        memberships: Memberships,
+        static: StaticMembers,
+        senders: SenderTable,
+        edge_ports: EdgePorts,
+        following_members: MembershipEffects,
+        journal: MulticastJournal,
+        pending_writes: PendingWrites,
+        perform: Perform,
+    ) -> None:
+        self._fabric = fabric
+        self._topology = topology
+        self._vlan_ports = vlan_ports
+        self._plane = plane
+        self._registered = registered
+        self._memberships = memberships
+        self._static = static
+        self._senders = senders
+        self._edge_ports = edge_ports
+        self._following_members = following_members
+        self._journal = journal
+        self._pending_writes = pending_writes
+        self._perform = perform
         self._entries: dict[str, LogEntry] = {}
         self._waiting: list[dict[str, LogEntry]] = [{}, {}, {}, {}]
         self._groups: dict[bytes, dict[str, LogEntry]] = {}
@@ -155,16 +161,15 @@ class Following:
 
     def end(self, now: float) -> Iterator[int]:
         """Have the log told in which the core differs from it, step by step; what each costs is yielded."""
-        core = self._core
-        core.journal.trees_known(_as_group(address, trees) for address, trees in self._trees.items())
+        self._journal.trees_known(_as_group(address, trees) for address, trees in self._trees.items())
         for entry in self._entries.values():
-            core.journal.was_read(entry, now)
+            self._journal.was_read(entry, now)
             yield 1
         if self._unreadable:
-            core.journal.begin_anew(now)
+            self._pending_writes.begin_anew(now)
             count = len(self._unreadable)
             text = f"{count} entries of the log cannot be read: their hosts must report again."
-            core.perform([Notice("journal-faulty", text, (("records", count),))])
+            self._perform([Notice("journal-faulty", text, (("records", count),))])
 
     def _unread(self, entry: LogEntry) -> None:
         if entry.text is None:
@@ -204,21 +209,21 @@ class Following:
 
     def _static_member(self, before: Record | None, value: Record | None, now: float) -> None:
         if before is not None:
-            self._core.operator.static.remove(_static_key(before), now)
+            self._static.remove(_static_key(before), now)
         if value is not None:
-            self._core.operator.static.add(_static_key(value), now)
+            self._static.add(_static_key(value), now)
 
     def _router_port(self, before: Record | None, value: Record | None, now: float) -> None:
-        own = self._core.memberships.own
+        own = self._memberships.own
         for each, is_declared in ((before, False), (value, True)):
             if each is not None:
                 key = read_router_port(each["dpid"], each["port_no"], each["family"])
-                self._core.apply(own.declare_router_port(*key, is_declared, now), now)
+                self._following_members.apply(own.declare_router_port(*key, is_declared, now), now)
 
     def _drain(self, before: Record | None, value: Record | None, now: float) -> None:
         for each, is_drained in ((before, False), (value, True)):
             if each is not None:
-                self._core.topology.set_drained(int(each["dpid"]), is_drained, now)
+                self._topology.set_drained(int(each["dpid"]), is_drained, now)
 
     # Topology
 
@@ -227,7 +232,7 @@ class Following:
         known = None if value is None else read_switch_ports(value)
         former = None if before is None else read_switch_ports(before)
         dpid = (known or former or LoggedSwitch(0, None, {})).dpid
-        fabric = self._core.fabric
+        fabric = self._fabric
         events: list[TopologyEvent] = []
         if fabric.ofp_version(dpid) is not None and (known is None or known.up is None):
             events.append(SwitchDown(dpid))
@@ -241,7 +246,7 @@ class Following:
         self._apply(events, now)
         for port_no, role in roles.items():
             if role is PortRole.EDGE:
-                self._core.edge_ports.suspended(dpid, port_no, now)
+                self._edge_ports.suspended(dpid, port_no, now)
 
     def _link(self, before: Record | None, value: Record | None, now: float) -> None:
         former = None if before is None else read_logged_link(before)
@@ -254,13 +259,12 @@ class Following:
         self._apply(events, now)
 
     def _apply(self, events: list[TopologyEvent], now: float) -> None:
-        core = self._core
         for event in events:
             if isinstance(event, LinkDown | SwitchDown) or getattr(event, "role", None) is PortRole.DOWN:
-                core.journal.confirm(event)
+                self._journal.confirm(event)
             else:
-                core.journal.assume((event,))
-            core.topology.apply(event, now)
+                self._journal.assume((event,))
+            self._topology.apply(event, now)
         for address in self._partial:
             self._groups.setdefault(address, {})
         self._partial.clear()
@@ -275,7 +279,7 @@ class Following:
 
     def _follow_group(self, address: bytes, entries: Mapping[str, LogEntry], now: float) -> int:
         """Follow what is known of a group; its trees are those of the log whatever its members made of them."""
-        core, vlan_id = self._core, domain_of(address)
+        vlan_id = domain_of(address)
         before, aliases = self._known_of(address), self._aliases(address)
         for entry in entries.values():
             if not self._is_known(entry):
@@ -294,14 +298,14 @@ class Following:
             left, new = dict(_senders(before.values())), dict(_senders(heard.values()))
         for key, sender in left.items():
             if new.get(key) != sender or aliases != kept:
-                core.perform(core.senders.forget(address, key, now))
+                self._perform(self._senders.forget(address, key, now))
         if aliases != kept:
-            core.plane.aliases.follow(address, kept, now)
+            self._plane.aliases.follow(address, kept, now)
         for key, sender in new.items():
-            if (left.get(key) != sender or aliases != kept) and core.vlan_ports.has(key.dpid, key.port_no, vlan_id):
-                core.perform(core.senders.restore(address, key, sender, now))
+            if (left.get(key) != sender or aliases != kept) and self._vlan_ports.has(key.dpid, key.port_no, vlan_id):
+                self._perform(self._senders.restore(address, key, sender, now))
         self._adopt(address, now)
-        carrier = core.registered.carrier(address)
+        carrier = self._registered.carrier(address)
         if carrier != address and entries:
             self._groups.setdefault(carrier, {})
         return GROUP_COST + MEMBER_COST * sum(map(len, differences)) + SENDER_COST * len(new)
@@ -341,24 +345,22 @@ class Following:
 
     def _adopt(self, address: bytes, now: float) -> None:
         """Give a group the trees of the log; what cannot be had of them is tried again when links have changed."""
-        core = self._core
         self._partial.pop(address, None)
-        if address not in core.plane.groups:
+        if address not in self._plane.groups:
             return
         for number, tree in sorted(self._trees.get(address, {}).items()):
-            core.perform(core.plane.adopt(address, tree.links, tree.tree_version, now, number))
-            held = {frozenset(link[:2]) for link in core.journal.tree_links(address, number)}
+            self._perform(self._plane.adopt(address, tree.links, tree.tree_version, now, number))
+            held = {frozenset(link[:2]) for link in self._journal.tree_links(address, number)}
             if any(frozenset(link[:2]) not in held for link in tree.links):
                 self._partial[address] = None
 
     def _follow_records(self, differences: _Differences, vlan_id: int, now: float) -> None:
-        core = self._core
         came = [record for record in differences.came if self._is_in_domain(record, vlan_id)]
         if not (came or differences.gone):
             return
-        membership = core.memberships.of(vlan_id)
+        membership = self._memberships.of(vlan_id)
         effects = forget(membership, differences.gone, now) + membership.restore(came, now)
-        core.apply(_last_interests(effects), now, vlan_id=vlan_id)
+        self._following_members.apply(_last_interests(effects), now, vlan_id=vlan_id)
 
     def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
         """Tell whether the port of a record is in a domain; what cannot be read is left to who counts it."""
@@ -366,7 +368,7 @@ class Following:
             place = int(record["dpid"]), int(record["port_no"])
         except UNREADABLE:
             return True
-        return self._core.vlan_ports.has(*place, vlan_id)
+        return self._vlan_ports.has(*place, vlan_id)
 
 
 def _static_key(value: Record) -> tuple[int, int, bytes]:

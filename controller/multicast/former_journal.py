@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from controller.kernel.domains import OWN_DOMAIN
-from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
+from controller.multicast.operator_settings import OperatorSettings, read_router_port, read_static_member
 from controller.multicast.restored import (
     UNREADABLE,
     Restored,

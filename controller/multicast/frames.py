@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from controller.effects import Effect, Notice
+from controller.effects import Notice
 from controller.events import PacketReceived
 from controller.kernel.domains import SUFFIXES, in_domain
 from controller.kernel.vlan_ports import VlanPorts
-from controller.membership.core import MembershipCore
 from controller.membership.settings import applies
-from controller.multicast.callbacks import Apply
-from controller.multicast.fabric import FabricFollower
+from controller.multicast.callbacks import Apply, Perform
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
-from controller.multicast.journal import MulticastJournal
 from controller.multicast.memberships import Memberships
+from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.places import EarlyReport, HostPlaces
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import passed_on
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.senders import SenderTable
+from controller.multicast.switches import Switches
 from controller.multicast.tagged import VLAN_TAGGED
 from controller.multicast.vlan_gate import VlanGate
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, is_link_scope_group
@@ -49,28 +48,6 @@ QUERIES_PER_S, QUERIES_BURST = 10.0, 20.0
 """Queries of another router that are passed on from one port."""
 
 
-class FramesOwner(Protocol):
-    """What the intake of frames asks the core around it."""
-
-    counters: Counter[str]
-    fabric: LiveFabric
-    topology: FabricFollower
-    plane: GroupPlane
-    registered: RegisteredGroups
-    places: HostPlaces
-    membership: MembershipCore
-    memberships: Memberships
-    vlan_ports: VlanPorts
-    gate: Gate
-    senders: SenderTable
-    journal: MulticastJournal
-    flood_guard: FloodGuard
-    proxy: MembershipProxy
-
-    def perform(self, effects: Iterable[Effect]) -> None:
-        """Take effects that followed from a frame."""
-
-
 class MulticastIntake:
     """Decodes what a switch sent to the controller and hands it to membership, senders and routers.
 
@@ -79,10 +56,40 @@ class MulticastIntake:
     (`controller.rules.pipeline`), and is handled without it.
     """
 
-    def __init__(self, owner: FramesOwner, apply: Apply) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        counters: Counter[str],
+        fabric: LiveFabric,
+        switches: Switches,
+        vlan_ports: VlanPorts,
+        plane: GroupPlane,
+        registered: RegisteredGroups,
+        gate: Gate,
+        memberships: Memberships,
+        places: HostPlaces,
+        senders: SenderTable,
+        pending_writes: PendingWrites,
+        flood_guard: FloodGuard,
+        proxy: MembershipProxy,
+        apply: Apply,
+        perform: Perform,
+    ) -> None:
+        self._counters = counters
+        self._fabric = fabric
+        self._edges = switches.edges
+        self._vlan_ports = vlan_ports
+        self._plane = plane
+        self._registered = registered
+        self._gate = gate
+        self._memberships = memberships
+        self._own_membership = memberships.own
+        self._places = places
+        self._senders = senders
+        self._pending_writes = pending_writes
+        self._flood_guard = flood_guard
+        self._proxy = proxy
         self._apply = apply
-        self._counters = owner.counters
+        self._perform = perform
         self._routers_told: set[tuple[int, int]] = set()
         self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
         self._handlers: dict[type, Callable[[int, int, Any, bytes, float, int], None]] = {
@@ -98,7 +105,7 @@ class MulticastIntake:
     def packet_received(self, event: PacketReceived, now: float) -> None:
         """Take one frame; nothing in it raises."""
         dpid, port_no, frame, _ = event
-        vlan_ports = self._owner.vlan_ports
+        vlan_ports = self._vlan_ports
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
@@ -119,13 +126,13 @@ class MulticastIntake:
         """Take a frame of a domain, without its tag."""
         family = _control_family(frame)
         if family:
-            cut_off = self._owner.flood_guard.take(dpid, port_no, family, now)
+            cut_off = self._flood_guard.take(dpid, port_no, family, now)
             if cut_off is not None:
-                self._owner.perform(cut_off)
+                self._perform(cut_off)
                 return
         packet = decode_once(frame)
-        if not family and type(packet) is not Data and (dpid, port_no) in self._owner.topology.edges:
-            self._owner.perform(self._owner.senders.unreadable(dpid, port_no, _data_family(frame), now))
+        if not family and type(packet) is not Data and (dpid, port_no) in self._edges:
+            self._perform(self._senders.unreadable(dpid, port_no, _data_family(frame), now))
         handler = self._handlers.get(type(packet))
         if handler is not None:
             handler(dpid, port_no, packet, frame, now, vlan_id)
@@ -138,28 +145,28 @@ class MulticastIntake:
     def _report_received(
         self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
     ) -> None:
-        owner, mac = self._owner, report.eth_src
+        mac = report.eth_src
         if vlan_id:
             mac += SUFFIXES[vlan_id]
-        if (dpid, port_no) not in owner.topology.edges:
+        if (dpid, port_no) not in self._edges:
             self._counters["report-not-at-edge"] += 1
-            if owner.fabric.role(dpid, port_no) is PortRole.UNKNOWN:
+            if self._fabric.role(dpid, port_no) is PortRole.UNKNOWN:
                 self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
         leg = (dpid, port_no)
-        if leg in owner.fabric.aggregations.homes:
-            dpid, port_no = owner.fabric.aggregations.home(leg)
-        host = owner.fabric.host_near(mac, dpid)
+        if leg in self._fabric.aggregations.homes:
+            dpid, port_no = self._fabric.aggregations.home(leg)
+        host = self._fabric.host_near(mac, dpid)
         if host is None:
-            owner.places.note(mac, dpid, port_no)
-        elif (host.port_no != port_no or host.dpid != dpid) and not owner.fabric.is_one_port(
+            self._places.note(mac, dpid, port_no)
+        elif (host.port_no != port_no or host.dpid != dpid) and not self._fabric.is_one_port(
             (host.dpid, host.port_no), leg
         ):
             self._counters["report-elsewhere"] += 1
             self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
-        membership = owner.memberships.of(vlan_id) if vlan_id else owner.membership
-        if not owner.plane.routed.has_ports:
+        membership = self._memberships.of(vlan_id) if vlan_id else self._own_membership
+        if not self._plane.routed.has_ports:
             effects = membership.report_received(dpid, port_no, report, now)
             if effects or vlan_id:
                 self._apply(effects, now, vlan_id=vlan_id)
@@ -167,50 +174,49 @@ class MulticastIntake:
         is_admitted, mac = membership.is_admitted, report.eth_src
         before = {record.group for record in report.records if is_admitted(dpid, port_no, mac, record.group)}
         self._apply(membership.report_received(dpid, port_no, report, now), now, vlan_id=vlan_id)
-        gate = VlanGate(owner.gate, vlan_id) if vlan_id else owner.gate
+        gate = VlanGate(self._gate, vlan_id) if vlan_id else self._gate
         if gate.is_spoofed(mac, report.source, dpid, port_no):
             return
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
             groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
-            for to_dpid, to_port in owner.plane.routers.ports(report.family, groups, vlan_id):
-                if not owner.proxy.has(to_dpid, to_port, report.family, vlan_id):
+            for to_dpid, to_port in self._plane.routers.ports(report.family, groups, vlan_id):
+                if not self._proxy.has(to_dpid, to_port, report.family, vlan_id):
                     self._tell_router((to_dpid, to_port), leg, frame, vlan_id)
 
     def _tell_router(self, router: Place, origin: Place, frame: bytes, vlan_id: int) -> None:
         """Pass a frame on to a router of the fabric where it comes from, by one leg where the router has several."""
-        fabric = self._owner.fabric
+        fabric = self._fabric
         leg = fabric.flooded_leg(router)
         if leg is None or fabric.is_one_port(leg, origin) or not fabric.fabrics.is_one(leg[0], origin[0]):
             return
-        self._owner.perform(self._owner.vlan_ports.sent(leg[0], (leg[1],), frame, vlan_id))
+        self._perform(self._vlan_ports.sent(leg[0], (leg[1],), frame, vlan_id))
 
     def _comes_from_elsewhere(self, group: bytes, vlan_id: int) -> bool:
         """Tell whether receivers in a domain get a group from another, so that no router here is to fetch it."""
-        registered = self._owner.registered
+        registered = self._registered
         return registered.is_used and registered.registration(in_domain(group, vlan_id)) is not None
 
     def _keep_early(self, mac: bytes, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
         """Keep a report, as it came, until it is known what its port leads to, or where its host is."""
         came = with_tag(frame, vlan_id) if vlan_id else frame
-        self._owner.places.keep(mac, EarlyReport(dpid, port_no, came, now))
+        self._places.keep(mac, EarlyReport(dpid, port_no, came, now))
 
     def _query_received(self, dpid: int, port_no: int, query: Query, frame: bytes, now: float, vlan_id: int) -> None:
-        owner = self._owner
-        membership = owner.memberships.of(vlan_id)
-        if (dpid, port_no) not in owner.topology.edges:
+        membership = self._memberships.of(vlan_id)
+        if (dpid, port_no) not in self._edges:
             self._counters["query-not-at-edge"] += 1
             return
         if self._is_refused_at_leg(dpid, port_no):
             return
-        dpid, port_no = owner.fabric.aggregations.home((dpid, port_no))
+        dpid, port_no = self._fabric.aggregations.home((dpid, port_no))
         self._apply(membership.query_received(dpid, port_no, query, now), now, vlan_id=vlan_id)
         _, _, *querier = membership.querier(query.family, dpid)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
             return
-        owner.journal.routers_touched(now, vlan_id)
+        self._pending_writes.routers_changed(now, vlan_id)
         if self._queries.take(dpid, port_no, now):
             place = (dpid, port_no)
-            owner.perform(passed_on(owner.registered, owner.fabric, owner.vlan_ports, *place, query, frame, vlan_id))
+            self._perform(passed_on(self._registered, self._fabric, self._vlan_ports, *place, query, frame, vlan_id))
         else:
             self._counters["queries-over-limit"] += 1
 
@@ -219,10 +225,10 @@ class MulticastIntake:
 
         One that gets the groups alone that it asks for is: what it sends itself is left out for it as for any member.
         """
-        leg, homes = (dpid, port_no), self._owner.fabric.aggregations.homes
+        leg, homes = (dpid, port_no), self._fabric.aggregations.homes
         if leg not in homes:
             return False
-        settings, home = self._owner.membership.router_ports.settings, homes[leg]
+        settings, home = self._own_membership.router_ports.settings, homes[leg]
         others = (settings.proxied_router_ports, settings.router_ports_on_join)
         if applies(settings.router_ports_on_request, home) and not any(applies(other, home) for other in others):
             return False
@@ -234,41 +240,39 @@ class MulticastIntake:
                 " speaks there: it is not taken for one, unless multicast.router_ports.on_request names the port."
             )
             notice = Notice("router-at-aggregation", text, (("dpid", dpid), ("port_no", port_no)))
-            self._owner.perform([notice])
+            self._perform([notice])
         return True
 
     def _pim_hello_received(
         self, dpid: int, port_no: int, hello: PimHello, frame: bytes, now: float, vlan_id: int
     ) -> None:
-        owner, family = self._owner, hello.family
-        if (dpid, port_no) not in owner.topology.edges or self._is_refused_at_leg(dpid, port_no):
+        family = hello.family
+        if (dpid, port_no) not in self._edges or self._is_refused_at_leg(dpid, port_no):
             return
         leg = (dpid, port_no)
-        dpid, port_no = owner.fabric.aggregations.home(leg)
-        known = owner.plane.routers.has(dpid, port_no, family, vlan_id)
-        membership = owner.memberships.of(vlan_id)
+        dpid, port_no = self._fabric.aggregations.home(leg)
+        known = self._plane.routers.has(dpid, port_no, family, vlan_id)
+        membership = self._memberships.of(vlan_id)
         self._apply(membership.pim_hello_received(dpid, port_no, hello, now), now, vlan_id=vlan_id)
-        if not known and owner.plane.routers.has(dpid, port_no, family, vlan_id):
+        if not known and self._plane.routers.has(dpid, port_no, family, vlan_id):
             # The switch passes on what routers say from now on; this one it only gave to the controller.
-            for router in owner.plane.routers.ports(family, vlan_id=vlan_id):
+            for router in self._plane.routers.ports(family, vlan_id=vlan_id):
                 self._tell_router(router, leg, frame, vlan_id)
 
     def _pim_join_received(
         self, dpid: int, port_no: int, message: PimJoinPrune, _frame: bytes, now: float, vlan_id: int
     ) -> None:
-        owner = self._owner
-        if (dpid, port_no) in owner.topology.edges and not self._is_refused_at_leg(dpid, port_no):
-            home = owner.fabric.aggregations.home((dpid, port_no))
-            self._apply(owner.memberships.of(vlan_id).pim_join_received(*home, message, now), now, vlan_id=vlan_id)
+        if (dpid, port_no) in self._edges and not self._is_refused_at_leg(dpid, port_no):
+            home = self._fabric.aggregations.home((dpid, port_no))
+            self._apply(self._memberships.of(vlan_id).pim_join_received(*home, message, now), now, vlan_id=vlan_id)
 
     def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float, vlan_id: int) -> None:
-        owner = self._owner
         if vlan_id:
             data = data._replace(group=in_domain(data.group, vlan_id))
-        if is_link_scope_group(data.group) or (dpid, port_no) not in owner.topology.edges:
+        if is_link_scope_group(data.group) or (dpid, port_no) not in self._edges:
             self._counters["data-not-expected"] += 1
             return
-        owner.perform(owner.senders.data_received(dpid, port_no, data, frame, now))
+        self._perform(self._senders.data_received(dpid, port_no, data, frame, now))
 
     def _malformed_received(
         self, _dpid: int, _port_no: int, packet: Malformed, _frame: bytes, _now: float, _vlan_id: int
@@ -276,7 +280,7 @@ class MulticastIntake:
         self._counters[packet.reason] += 1
 
     def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float, vlan_id: int) -> None:
-        if packet.reason == VLAN_TAGGED and not (vlan_id and self._owner.vlan_ports.passes_double_tagged):
+        if packet.reason == VLAN_TAGGED and not (vlan_id and self._vlan_ports.passes_double_tagged):
             self._counters[VLAN_TAGGED] += 1
 
 

@@ -20,14 +20,15 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
-from controller.kernel.ports import Cable, cable_of
+from controller.kernel.ports import cable_of
 from controller.log import LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator import OperatorSetting, setting_entry
+from controller.multicast.operator_settings import OperatorSetting, setting_entry
+from controller.multicast.pending_writes import PendingWrites, Place
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import RestoredGroup
 from controller.multicast.tree_links import links_of
@@ -36,7 +37,6 @@ from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
-JOURNAL_INTERVAL_S = 0.1
 GROUPS_PER_WRITE, REST_INTERVAL_S = 50, 0.025
 """Trees and groups at a switch, together, that are written at one time, so that a storm of joins does not stall the
 core; the rest follows this soon."""
@@ -47,25 +47,15 @@ TREES_PER_WRITE = 10
 CHANGES_PER_WRITE = 1000
 """Switches and links written at one time, while a fabric comes up; the rest follows in turn."""
 
-CHANGES_BOUND = 65536
-"""Switches and links that wait to be written; beyond them the log is written anew."""
-
 Record: TypeAlias = dict[str, Any]
-Place: TypeAlias = int | Cable
-"""A switch or a link."""
 
 
 class MulticastJournal:
-    """Notes what changed and turns it into entries at leisure; holds no copy of their values.
-
-    Attributes
-    ----------
-    due_s
-        When entries are due to be written, None for never.
-    """
+    """Turns what changed into entries at leisure; holds no copy of their values."""
 
     def __init__(
         self,
+        pending: PendingWrites,
         fabric: LiveFabric,
         plane: GroupPlane,
         registered: RegisteredGroups,
@@ -75,7 +65,7 @@ class MulticastJournal:
         is_set: Callable[[OperatorSetting], bool],
         legs: MemberLegs,
     ) -> None:
-        self.due_s: float | None = None
+        self._pending = pending
         self._fabric = fabric
         self._plane = plane
         self._registered = registered
@@ -84,80 +74,11 @@ class MulticastJournal:
         self._settings = settings
         self._is_set = is_set
         self._legs = legs
-        self._settings_touched: dict[OperatorSetting, None] = {}
-        self._places: dict[Place, None] = {}
-        self._trees: dict[bytes, None] = {}
-        self._heard: dict[tuple[bytes, int], None] = {}
-        self._routers: dict[int, None] = {}
-        self._links_at: dict[int, set[Cable]] = {}
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
         self._aliases_written: dict[bytes, dict[int, int]] = {}
-        self._watched: set[bytes] | None = None
-        self._is_lost = False
         self._anew_left: list[int] | None = None
         self._assumed: dict[TopologyEvent, None] = {}
-
-    def watch(self) -> set[bytes]:
-        """Return the groups that wait to be written, to which those are added that change until `unwatch`."""
-        self._watched = {*self._trees, *(address for address, _ in self._heard)}
-        return self._watched
-
-    def unwatch(self) -> None:
-        """Add no more groups."""
-        self._watched = None
-
-    def touch(self, address: bytes, now: float, dpid: int | None = None) -> None:
-        """Note that the tree of a group may have changed, and what is known of the group at a switch."""
-        self._trees[address] = None
-        if dpid is not None:
-            self._heard[address, dpid] = None
-        if self._watched is not None:
-            self._watched.add(address)
-        if self.due_s is None:
-            self.due_s = now + JOURNAL_INTERVAL_S
-
-    def topology_changed(self, event: TopologyEvent, now: float) -> None:
-        """Note what became of a switch, link or port."""
-        if len(self._places) >= CHANGES_BOUND:
-            self._places.clear()
-            self._is_lost = True
-        if isinstance(event, LinkUp | LinkDown):
-            self._link_touched(cable_of(event), isinstance(event, LinkUp))
-        else:
-            self._places[event.dpid] = None
-            if isinstance(event, SwitchDown):
-                for cable in sorted(self._links_at.get(event.dpid, ())):
-                    self._link_touched(cable, False)
-        if self.due_s is None:
-            self.due_s = now + JOURNAL_INTERVAL_S
-
-    def _link_touched(self, cable: Cable, is_up: bool) -> None:
-        self._places[cable] = None
-        for dpid in (cable[0], cable[2]):
-            if is_up:
-                self._links_at.setdefault(dpid, set()).add(cable)
-            elif dpid in self._links_at:
-                self._links_at[dpid].discard(cable)
-                if not self._links_at[dpid]:
-                    del self._links_at[dpid]
-
-    def routers_touched(self, now: float, vlan_id: int = 0) -> None:
-        """Note that router ports or queriers of a domain changed."""
-        self._routers[vlan_id] = None
-        if self.due_s is None:
-            self.due_s = now + JOURNAL_INTERVAL_S
-
-    def setting_touched(self, setting: OperatorSetting, now: float) -> None:
-        """Note that an operator set something: it is written at once, for the operator waits until it is kept."""
-        self._settings_touched[setting] = None
-        self.due_s = now
-
-    def begin_anew(self, now: float) -> None:
-        """Write everything anew, since writes are lost."""
-        self._is_lost = True
-        if self.due_s is None:
-            self.due_s = now + JOURNAL_INTERVAL_S
 
     def trees_known(self, groups: Iterable[RestoredGroup]) -> None:
         """Take note of the trees that the log has, so that others are written."""
@@ -176,13 +97,13 @@ class MulticastJournal:
         subject, key = entry.subject, entry.key
         if subject == "link" and ":" not in key:
             self._unknown_keys.append(key)  # of a version that knew one link of two switches
-            self.due_s = now + JOURNAL_INTERVAL_S if self.due_s is None else self.due_s
+            self._pending.soon(now)
         if subject == "vlan-routers":
             self._vlan_routers_read(key, now)
         address = group_of(key)
         if address is not None:
             _, _, dpid = key.rpartition("/")
-            self.touch(address, now, int(dpid) if subject == "heard" and dpid.isdecimal() else None)
+            self._pending.group_changed(address, now, int(dpid) if subject == "heard" and dpid.isdecimal() else None)
             if subject == "alias" and dpid.isdecimal():
                 self._aliases_written.setdefault(address, {}).setdefault(int(dpid), 0)
             else:
@@ -191,18 +112,18 @@ class MulticastJournal:
     def _vlan_routers_read(self, key: str, now: float) -> None:
         vlan = key.partition("/")[2]
         if vlan.isdecimal() and LOWEST_VLAN <= int(vlan) <= HIGHEST_VLAN:
-            self.routers_touched(now, int(vlan))
+            self._pending.routers_changed(now, int(vlan))
         else:
             self._unknown_keys.append(key)
 
     def on_deadline(self, now: float) -> list[WriteLog]:
         """Return what to write, nothing before the deadline."""
-        if self.due_s is None or now < self.due_s:
+        if self._pending.due_s is None or now < self._pending.due_s:
             return []
-        self.due_s = None
+        self._pending.due_s = None
         part = LogPart.CHANGE
         entries: list[LogEntry] = []
-        if self._is_lost:
+        if self._pending.is_lost:
             part = LogPart.BEGIN
             entries += self._anew()
         entries += self._changed(now)
@@ -211,39 +132,45 @@ class MulticastJournal:
             writes = [WriteLog(tuple(entries), part), WriteLog((), LogPart.END)]
         else:
             writes = [WriteLog(tuple(entries), part)] if entries else []
-        if self._places or self._routers or self._trees or self._heard or self._anew_left is not None:
-            self.due_s = now + REST_INTERVAL_S
+        if (
+            self._pending.places
+            or self._pending.routers
+            or self._pending.trees
+            or self._pending.heard
+            or self._anew_left is not None
+        ):
+            self._pending.due_s = now + REST_INTERVAL_S
         return writes
 
     def _anew(self) -> list[LogEntry]:
         """Have all that there is written anew, what waits already first."""
-        self._is_lost = False
-        self._routers = dict.fromkeys(vlan_id for vlan_id, _ in self._memberships.all())
+        self._pending.is_lost = False
+        self._pending.routers = dict.fromkeys(vlan_id for vlan_id, _ in self._memberships.all())
         self._trees_written.clear()
         self._aliases_written.clear()
         events = self._fabric.structure()
         for event in events:
             if isinstance(event, SwitchUp | PortRoleChanged):
-                self._places[event.dpid] = None
+                self._pending.places[event.dpid] = None
             elif isinstance(event, LinkUp):
-                self._places[cable_of(event)] = None
+                self._pending.places[cable_of(event)] = None
         for address in self.groups():
-            self._trees[address] = None
+            self._pending.trees[address] = None
             for dpid in self._dpids(address):
-                self._heard[address, dpid] = None
-        self._anew_left = [len(self._places), len(self._trees), len(self._heard)]
+                self._pending.heard[address, dpid] = None
+        self._anew_left = [len(self._pending.places), len(self._pending.trees), len(self._pending.heard)]
         return [setting_entry(setting, True) for setting in self._settings()]
 
     def _changed(self, now: float) -> list[LogEntry]:
-        entries = [setting_entry(setting, self._is_set(setting)) for setting in self._settings_touched]
-        self._settings_touched.clear()
+        entries = [setting_entry(setting, self._is_set(setting)) for setting in self._pending.settings]
+        self._pending.settings.clear()
         entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]
         self._unknown_keys.clear()
-        places = _take(self._places, CHANGES_PER_WRITE)
+        places = _take(self._pending.places, CHANGES_PER_WRITE)
         entries += [self._place_entry(place) for place in places]
-        entries += [self._routers_entry(vlan_id, now) for vlan_id in _take(self._routers, GROUPS_PER_WRITE)]
-        heard = _take(self._heard, GROUPS_PER_WRITE)
-        trees = _take(self._trees, max(GROUPS_PER_WRITE - len(heard), TREES_PER_WRITE))
+        entries += [self._routers_entry(vlan_id, now) for vlan_id in _take(self._pending.routers, GROUPS_PER_WRITE)]
+        heard = _take(self._pending.heard, GROUPS_PER_WRITE)
+        trees = _take(self._pending.trees, max(GROUPS_PER_WRITE - len(heard), TREES_PER_WRITE))
         for address in trees:
             entries += self._tree_entries(address)
             if address in self._aliases_written or self._numbers(address):

@@ -24,7 +24,7 @@ class JournalCheck:
 
     def __init__(self, core: MulticastCore, not_committed: Iterable[str] = ()) -> None:
         self._core = core
-        self._passed_over = core.journal.watch()
+        self._passed_over = core.pending_writes.watch()
         self._passed_over |= {group for group in map(group_of, not_committed) if group is not None}
 
     def search(self, values: Mapping[str, Value], now: float) -> Iterator[Finding | None]:
@@ -47,7 +47,7 @@ class JournalCheck:
                 text = f"The journal says otherwise of {format_ip(address)} than is the case: {', '.join(unlike)}."
                 yield finding(core, "journal-differs", text, group=address) if unlike else None
         finally:
-            core.journal.unwatch()
+            core.pending_writes.unwatch()
 
 
 def _essence(values: Iterable[Value]) -> dict[str, object]:

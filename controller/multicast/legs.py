@@ -8,8 +8,8 @@ from controller.datapath.lanes import Urgency
 from controller.kernel.domains import domain_of
 from controller.membership.events import FilterMode, Interest
 from controller.multicast.callbacks import GroupChanged, Perform
-from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
+from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.group import Place, SenderKey
 from controller.multicast.registered import RegisteredGroups
 from controller.wire.addresses import is_link_scope_group
@@ -31,14 +31,14 @@ class MemberLegs:
         fabric: LiveFabric,
         registered: RegisteredGroups,
         flood: FloodPlane,
-        topology: FabricFollower,
+        flooding: FloodSchedule,
         perform: Perform,
         group_changed: GroupChanged,
     ) -> None:
         self._fabric = fabric
         self._registered = registered
         self._flood = flood
-        self._topology = topology
+        self._flooding = flooding
         self._perform = perform
         self._group_changed = group_changed
         self._wanted: dict[bytes, dict[Place, Interest]] = {}
@@ -181,7 +181,7 @@ class MemberLegs:
             effects, refresh = self._flood.interest_changed(*place, group, interest is not None, now)
             self._perform(effects)
             if refresh:
-                self._topology.flood_soon(now)
+                self._flooding.soon(now)
 
 
 def _without(interest: Interest, sources: Iterable[bytes]) -> Interest | None:

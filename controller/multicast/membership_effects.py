@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from controller.admission.host import Decision
-from controller.config.policy import Policy, Role
+from controller.config.policy import Role
 from controller.datapath.lanes import Urgency
 from controller.kernel.domains import SUFFIXES, family_of, in_domain
 from controller.kernel.vlan_ports import VlanPorts
@@ -21,65 +21,73 @@ from controller.membership.events import (
     RouterPortChanged,
     SendQuery,
 )
+from controller.multicast.callbacks import GroupChanged, Perform, PolicyInForce
+from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.effects import Audit
-from controller.multicast.fabric import FabricFollower
+from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import MulticastJournal
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator import Operator
+from controller.multicast.pending_writes import PendingWrites
+from controller.multicast.preemption import Preemption
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import sent
-from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
-from controller.multicast.waiting import WaitingGroups
+from controller.multicast.static_members import StaticMembers
 from topology.live import LiveFabric
-
-
-class EffectsOwner(Protocol):
-    """What the core around has for what follows."""
-
-    counters: Counter[str]
-    policy: Policy
-    fabric: LiveFabric
-    legs: MemberLegs
-    plane: GroupPlane
-    topology: FabricFollower
-    operator: Operator
-    proxy: MembershipProxy
-    journal: MulticastJournal
-    sections: MulticastSections
-    senders: SenderTable
-    memberships: Memberships
-    vlan_ports: VlanPorts
-    waiting: WaitingGroups
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed."""
-
-    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
-        """Take note that a group changed."""
 
 
 class MembershipEffects:
     """Has done what a membership core answers."""
 
-    def __init__(self, core: EffectsOwner) -> None:
-        self._core = core
+    def __init__(
+        self,
+        counters: Counter[str],
+        policy: PolicyInForce,
+        fabric: LiveFabric,
+        flooding: FloodSchedule,
+        vlan_ports: VlanPorts,
+        plane: GroupPlane,
+        memberships: Memberships,
+        static: StaticMembers,
+        legs: MemberLegs,
+        senders: SenderTable,
+        proxy: MembershipProxy,
+        preemption: Preemption,
+        pending_writes: PendingWrites,
+        feed: ChangeFeed,
+        group_changed: GroupChanged,
+        perform: Perform,
+    ) -> None:
+        self._counters = counters
+        self._policy = policy
+        self._fabric = fabric
+        self._flooding = flooding
+        self._vlan_ports = vlan_ports
+        self._plane = plane
+        self._memberships = memberships
+        self._static = static
+        self._legs = legs
+        self._senders = senders
+        self._proxy = proxy
+        self._preemption = preemption
+        self._pending_writes = pending_writes
+        self._feed = feed
+        self._group_changed = group_changed
+        self._perform = perform
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
-        core = self._core
         for effect in effects:
             kind = type(effect)
             if kind is InterestChanged:
                 dpid, port_no, address, interest = effect
                 group = address + SUFFIXES[vlan_id] if vlan_id else address
-                served = core.operator.static.served
+                served = self._static.served
                 if served and (dpid, port_no, group) in served:
                     interest = ANY_SOURCE
-                core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
-                core.group_changed(group, now, dpid)
+                self._legs.interest_changed((dpid, port_no), group, interest, now, urgency)
+                self._group_changed(group, now, dpid)
             elif kind is SendQuery:
                 self._send_query(effect, now, vlan_id)
             elif kind is RouterPortChanged:
@@ -87,58 +95,56 @@ class MembershipEffects:
             elif kind is RouterJoined:
                 self._router_joined(effect, now, vlan_id)
             elif kind is RouterAsked:
-                core.proxy.router_asked(effect, vlan_id, now)
+                self._proxy.router_asked(effect, vlan_id, now)
             elif kind is RouterJudged:
                 self._router_judged(effect, now, vlan_id)
             elif kind is MembershipRefused:
-                core.counters["membership-refused"] += 1
+                self._counters["membership-refused"] += 1
             else:
-                core.perform((effect,))
+                self._perform((effect,))
         if vlan_id:
-            core.memberships.touched[vlan_id] = None
-        core.waiting.settle(now)
+            self._memberships.touched[vlan_id] = None
+        self._preemption.settle(now)
 
     def _send_query(self, effect: SendQuery, now: float, vlan_id: int) -> None:
         """Ask the hosts at a port: those behind a link aggregation group by the leg that gets what all get."""
-        core, place = self._core, (effect.dpid, effect.port_no)
-        core.proxy.own_query_sent(effect, vlan_id, now)
-        leg = core.fabric.flooded_leg(place)
+        place = (effect.dpid, effect.port_no)
+        self._proxy.own_query_sent(effect, vlan_id, now)
+        leg = self._fabric.flooded_leg(place)
         if leg is None:
             return
         if leg != place:
             effect = effect._replace(dpid=leg[0], port_no=leg[1])
-        is_tagged = core.vlan_ports.is_tagged(*leg, vlan_id)
-        core.perform((sent(effect, core.policy.multicast.querier, vlan_id if is_tagged else 0),))
+        is_tagged = self._vlan_ports.is_tagged(*leg, vlan_id)
+        self._perform((sent(effect, self._policy().multicast.querier, vlan_id if is_tagged else 0),))
 
     def _router_joined(self, effect: RouterJoined, now: float, vlan_id: int) -> None:
         """Follow what routers join of each other, and what they take back."""
-        core, (dpid, port_no, address, interest) = self._core, effect
+        dpid, port_no, address, interest = effect
         name = in_domain(address, vlan_id)
-        core.perform(core.plane.routed.joined((dpid, port_no), name, interest, now))
-        core.journal.routers_touched(now, vlan_id)
-        core.sections.router_port_changed(dpid, port_no, family_of(address), vlan_id)
-        if name in core.plane.groups:
-            core.group_changed(name, now)
+        self._perform(self._plane.routed.joined((dpid, port_no), name, interest, now))
+        self._pending_writes.routers_changed(now, vlan_id)
+        self._feed.router_port_changed(dpid, port_no, family_of(address), vlan_id)
+        if name in self._plane.groups:
+            self._group_changed(name, now)
 
     def _router_judged(self, effect: RouterJudged, now: float, vlan_id: int) -> None:
         host, verdict = effect
-        core = self._core
-        core.perform((Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None),))
+        self._perform((Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None),))
         if verdict.admit:
-            core.journal.routers_touched(now, vlan_id)
-            core.sections.router_port_changed(host.dpid, host.port_no, family_of(host.ip), vlan_id)
+            self._pending_writes.routers_changed(now, vlan_id)
+            self._feed.router_port_changed(host.dpid, host.port_no, family_of(host.ip), vlan_id)
 
     def router_port_changed(self, effect: RouterPortChanged, now: float, vlan_id: int = 0) -> None:
         """Follow a router port that came or went."""
-        core = self._core
         dpid, port_no, family, *_ = effect
-        core.perform(core.plane.routed.port_changed(effect, now, vlan_id))
-        core.proxy.router_port_changed(effect, vlan_id, now)
-        for leg in core.fabric.aggregations.legs((dpid, port_no)):
-            core.perform(core.senders.port_reconsidered(*leg, now))
-        core.topology.flood_soon(now, dpid)
-        core.journal.routers_touched(now, vlan_id)
-        core.sections.router_port_changed(dpid, port_no, family, vlan_id)
-        for name, group in core.plane.groups.items():
+        self._perform(self._plane.routed.port_changed(effect, now, vlan_id))
+        self._proxy.router_port_changed(effect, vlan_id, now)
+        for leg in self._fabric.aggregations.legs((dpid, port_no)):
+            self._perform(self._senders.port_reconsidered(*leg, now))
+        self._flooding.soon(now, dpid)
+        self._pending_writes.routers_changed(now, vlan_id)
+        self._feed.router_port_changed(dpid, port_no, family, vlan_id)
+        for name, group in self._plane.groups.items():
             if group.family == family and group.vlan_id == vlan_id:
-                core.group_changed(name, now)
+                self._group_changed(name, now)

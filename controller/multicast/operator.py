@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from controller.admission.admission import Admission
 from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken
 from controller.kernel.domains import domain_of
-from controller.log import LogEntry, LogEntryKind
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.alias_control import AliasControl
+from controller.multicast.callbacks import Perform, PolicyInForce
+from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.events import (
     AliasAsked,
     CountersResetAsked,
@@ -22,17 +22,25 @@ from controller.multicast.events import (
     SwitchDrainSet,
     SwitchForgetAsked,
 )
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
+from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
+from controller.multicast.operator_settings import OperatorSetting, OperatorSettings
+from controller.multicast.pending_writes import PendingWrites
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
-from controller.multicast.static_members import StaticMembers, StaticMembersOwner
+from controller.multicast.static_members import StaticMembers
+from controller.multicast.switches import Switches
+from controller.multicast.tree_changes import TreeChanges
 from controller.rules.installer import Installer
 from controller.snapshot.events import State
-from controller.trees.forest import Forest
 from controller.trees.islands import group_of
-from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
+from controller.wire.addresses import format_ip
 from topology.events import PortRole
+from topology.live import LiveFabric
 
 SETTINGS_BOUND = 16384
 """Static members of operators, and likewise router ports and drained switches, that are kept; others are refused."""
@@ -43,62 +51,10 @@ LISTED = 1000
 Record = dict[str, Any]
 
 
-class OperatorSettings(NamedTuple):
-    """What a log says that operators have set."""
-
-    static_members: tuple[tuple[int, int, bytes], ...] = ()
-    router_ports: tuple[tuple[int, int, int], ...] = ()
-    drained: tuple[int, ...] = ()
-
-
-class OperatorSetting(NamedTuple):
-    """What an operator set, `subject` saying what kind: a static member (`what` is the group), a router port (the
-    family), or a drained switch."""
-
-    subject: str
-    dpid: int
-    port_no: int = 0
-    what: bytes | int = 0
-
-
 class _Refusal(Exception):  # noqa: N818
     def __init__(self, field: str, text: str) -> None:
         super().__init__(f"{field}: {text}")
         self.field = field
-
-
-class SettingKeeper(Protocol):
-    """Where what operators set is kept."""
-
-    def setting_touched(self, setting: OperatorSetting, now: float) -> None:
-        """Take note that something is set otherwise."""
-
-
-class OperatorOwner(StaticMembersOwner, Protocol):
-    """What operators' actions ask the core around them."""
-
-    counters: Counter[str]
-    admission: Admission
-    sections: MulticastSections
-    memberships: Memberships
-    senders: SenderTable
-    installer: Installer
-    plane: GroupPlane
-    aliases: AliasControl
-
-    @property
-    def forest(self) -> Forest:
-        """The trees."""
-
-    @property
-    def journal(self) -> SettingKeeper:
-        """Where what they set is kept."""
-
-    def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
-        """Follow changes of trees."""
-
-    def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
-        """Follow the word about a router port."""
 
 
 class Operator:
@@ -108,9 +64,47 @@ class Operator:
     way to nothing that hosts or the policy say.
     """
 
-    def __init__(self, core: OperatorOwner) -> None:
-        self.static = StaticMembers(core)
-        self._core = core
+    def __init__(
+        self,
+        counters: Counter[str],
+        policy: PolicyInForce,
+        fabric: LiveFabric,
+        switches: Switches,
+        topology: FabricFollower,
+        plane: GroupPlane,
+        aliases: AliasControl,
+        registered: RegisteredGroups,
+        gate: Gate,
+        memberships: Memberships,
+        static: StaticMembers,
+        senders: SenderTable,
+        installer: Installer,
+        following_members: MembershipEffects,
+        trees: TreeChanges,
+        pending_writes: PendingWrites,
+        sections: MulticastSections,
+        feed: ChangeFeed,
+        perform: Perform,
+    ) -> None:
+        self._counters = counters
+        self._policy = policy
+        self._fabric = fabric
+        self._switches = switches
+        self._topology = topology
+        self._plane = plane
+        self._aliases = aliases
+        self._registered = registered
+        self._gate = gate
+        self._memberships = memberships
+        self.static = static
+        self._senders = senders
+        self._installer = installer
+        self._following_members = following_members
+        self._trees = trees
+        self._pending_writes = pending_writes
+        self._sections = sections
+        self._feed = feed
+        self._perform = perform
         self._actions: dict[type, Callable[[Any, float], Record]] = {
             StaticMemberSet: self._set_static_member,
             RouterPortSet: self._set_router_port,
@@ -126,30 +120,29 @@ class Operator:
 
     def settings(self) -> Iterator[OperatorSetting]:
         """Yield what is set, for the log."""
-        core = self._core
         for member in self.static.by_operator():
             yield OperatorSetting("static-member", *member)
-        for router_port in sorted(core.memberships.own.declared_router_ports):
+        for router_port in sorted(self._memberships.own.declared_router_ports):
             yield OperatorSetting("router-port", *router_port)
-        for dpid in sorted(core.topology.drained):
+        for dpid in sorted(self._switches.drained):
             yield OperatorSetting("drain", dpid)
 
     def is_set(self, setting: OperatorSetting) -> bool:
         """Tell whether something is set."""
         subject, dpid, port_no, what = setting
         if subject == "drain":
-            return dpid in self._core.topology.drained
+            return dpid in self._switches.drained
         if isinstance(what, bytes):
             return self.static.is_by_operator((dpid, port_no, what))
-        return (dpid, port_no, what) in self._core.memberships.own.declared_router_ports
+        return (dpid, port_no, what) in self._memberships.own.declared_router_ports
 
     def restore(self, settings: OperatorSettings, now: float) -> None:
         """Take over what an earlier run was told, before its topology."""
         self.static.restore(settings.static_members)
         for key in settings.router_ports:
-            self._core.memberships.own.declare_router_port(*key, True, now)
+            self._memberships.own.declare_router_port(*key, True, now)
         for dpid in settings.drained:
-            self._core.topology.set_drained(dpid, True, now)
+            self._topology.set_drained(dpid, True, now)
 
     # Actions
 
@@ -157,16 +150,16 @@ class Operator:
         try:
             document = self._actions[type(event)](event, now)
         except _Refusal as refusal:
-            self._core.perform([ActionRefused(refusal.field, self._core.sections.names.spoken(str(refusal)))])
+            self._perform([ActionRefused(refusal.field, self._feed.names.spoken(str(refusal)))])
         else:
-            self._core.perform([ActionTaken(document)])
+            self._perform([ActionTaken(document)])
 
     def _tell(self, now: float, setting: OperatorSetting, kind: str, text: str, state: State, **place: Any) -> None:
-        self._core.journal.setting_touched(setting, now)
-        self._core.sections.events.add(now, kind, text, state=state, **place)
+        self._pending_writes.setting_changed(setting, now)
+        self._feed.events.add(now, kind, text, state=state, **place)
 
     def _set_static_member(self, event: StaticMemberSet, now: float) -> Record:
-        dpid, port_no = self._core.fabric.aggregations.home((event.dpid, event.port_no))
+        dpid, port_no = self._fabric.aggregations.home((event.dpid, event.port_no))
         group, present = event.group, event.present
         key, name, static = (dpid, port_no, group), format_ip(group), self.static
         place, line = f"port {dpid}:{port_no}", static.policy_line(key)
@@ -198,47 +191,48 @@ class Operator:
 
     def _check_static(self, dpid: int, port_no: int, group: bytes) -> None:
         """Refuse a static member that cannot be served, or that there is no room for."""
-        core, name = self._core, format_ip(group)
+        name = format_ip(group)
         kind = group_kind(group)
         if kind is GroupKind.IGNORED or kind is GroupKind.LINK_SCOPE:
             raise _Refusal("group", f"{name} is link scope: every port gets it")
-        if kind is GroupKind.SSM and core.policy.multicast.enforce_ssm:
+        if kind is GroupKind.SSM and self._policy().multicast.enforce_ssm:
             raise _Refusal("group", f"{name} is for source-specific multicast, and a static member has no source")
         if self.static.operator_count >= SETTINGS_BOUND:
             raise _Refusal("group", f"there are {SETTINGS_BOUND} static members, as many as are kept")
-        if core.fabric.ofp_version(dpid) is None and self.static.is_known(dpid):
+        if self._fabric.ofp_version(dpid) is None and self.static.is_known(dpid):
             return
         self._check_port(dpid, port_no)
-        limits = core.policy.limits
-        heard = core.memberships.of(domain_of(group)).group_count(dpid, port_no)
+        limits = self._policy().limits
+        heard = self._memberships.of(domain_of(group)).group_count(dpid, port_no)
         if self.static.count_at(dpid, port_no) + heard >= limits.groups_per_port:
             raise _Refusal("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
-        if not core.gate.room.has(core.registered.carrier(group)):
+        if not self._gate.room.has(self._registered.carrier(group)):
             raise _Refusal("group", f"{limits.groups} groups have a tree, as many as the policy allows")
 
     def _check_port(self, dpid: int, port_no: int) -> None:
-        core = self._core
-        if core.fabric.ofp_version(dpid) is None:
+        if self._fabric.ofp_version(dpid) is None:
             hint = "it is not connected, and neither switches nor topology of the policy file name it"
             raise _Refusal("dpid", f"there is no switch {dpid}: {hint}")
-        if port_no not in core.topology.ports(dpid):
+        if port_no not in self._switches.ports(dpid):
             raise _Refusal("port_no", f"switch {dpid} has no port {port_no}")
-        if core.fabric.role(dpid, port_no) is PortRole.TRUNK:
+        if self._fabric.role(dpid, port_no) is PortRole.TRUNK:
             raise _Refusal("port_no", f"port {dpid}:{port_no} leads to another switch")
 
     def _set_router_port(self, event: RouterPortSet, now: float) -> Record:
         dpid, port_no, family, present = event
-        if present and (dpid, port_no) in self._core.fabric.aggregations.homes:
+        if present and (dpid, port_no) in self._fabric.aggregations.homes:
             raise _Refusal("port_no", f"port {dpid}:{port_no} is a leg of a link aggregation group")
-        declared = self._core.memberships.own.declared_router_ports
+        declared = self._memberships.own.declared_router_ports
         if present:
             self._check_port(dpid, port_no)
             if len(declared) >= SETTINGS_BOUND:
                 raise _Refusal("port_no", f"there are {SETTINGS_BOUND} router ports, as many as are kept")
         elif event[:3] not in declared:
             raise _Refusal("port_no", f"port {dpid}:{port_no} was not declared a router port of family {family}")
-        self._core.router_port_declared(dpid, port_no, family, present, now)
-        known = self._core.memberships.own.router_ports.get(dpid, port_no, family) is not None
+        effects = self._memberships.own.declare_router_port(dpid, port_no, family, present, now)
+        self._following_members.apply(effects, now)
+        self._feed.router_port_changed(dpid, port_no, family)
+        known = self._memberships.own.router_ports.get(dpid, port_no, family) is not None
         text = f"Port {dpid}:{port_no} is declared a router port of IPv{family}{'' if present else ' no longer'}."
         state = State.RAISED if present else State.CLEARED
         self._tell(
@@ -249,15 +243,15 @@ class Operator:
 
     def _set_drain(self, event: SwitchDrainSet, now: float) -> Record:
         dpid, drained = event
-        topology = self._core.topology
-        if drained and self._core.fabric.ofp_version(dpid) is None:
+        switches = self._switches
+        if drained and self._fabric.ofp_version(dpid) is None:
             raise _Refusal("dpid", f"there is no switch {dpid}")
-        if drained and len(topology.drained) >= SETTINGS_BOUND:
+        if drained and len(switches.drained) >= SETTINGS_BOUND:
             raise _Refusal("dpid", f"{SETTINGS_BOUND} switches are drained, as many as are kept")
-        if not drained and dpid not in topology.drained:
+        if not drained and dpid not in switches.drained:
             raise _Refusal("dpid", f"switch {dpid} is not drained")
-        topology.set_drained(dpid, drained, now)
-        self._core.sections.switch_changed(dpid)
+        self._topology.set_drained(dpid, drained, now)
+        self._sections.switch_changed(dpid)
         transit, local = self.passing(dpid)
         answer: Record = {"dpid": dpid, "drained": drained}
         text = f"Switch {dpid} is in use again."
@@ -272,79 +266,49 @@ class Operator:
     def passing(self, dpid: int) -> tuple[list[str], int]:
         """Return the groups whose trees lead through a switch, and how many trees have a terminal there."""
         transit, local = [], 0
-        for tree in self._core.forest:
+        for tree in self._plane.forest:
             local += dpid in tree.terminals and tree.key == group_of(tree.key)
             if len(tree.adjacent.get(dpid, ())) > 1:
                 transit.append(group_of(tree.key))
         return [format_ip(key) for key in sorted(transit)], local  # type: ignore[type-var]
 
     def _forget_switch(self, event: SwitchForgetAsked, now: float) -> Record:
-        dpid, core = event.dpid, self._core
-        if core.fabric.ofp_version(dpid) is not None or dpid in core.topology.connected:
+        dpid = event.dpid
+        if self._fabric.ofp_version(dpid) is not None or dpid in self._switches.connected:
             raise _Refusal("dpid", f"switch {dpid} is part of the fabric; only one that is gone can be forgotten")
-        if not core.sections.forget_switch(dpid):
+        if not self._sections.forget_switch(dpid):
             raise _Refusal("dpid", f"there is no switch {dpid}")
         return {"dpid": dpid, "forgotten": True}
 
     def _rebuild(self, event: GroupRebuildAsked, now: float) -> Record:
-        core, name = self._core, format_ip(event.group)
-        group = core.plane.groups.get(event.group)
+        name = format_ip(event.group)
+        group = self._plane.groups.get(event.group)
         keys = [] if group is None else [tree.key for tree in group.all_trees()]
-        trees = [tree for tree in map(core.forest.tree, keys) if tree is not None]
+        trees = [tree for tree in map(self._plane.forest.tree, keys) if tree is not None]
         if not trees:
             raise _Refusal("group", f"{name} has no tree")
         before = sum(tree.size for tree in trees)
-        changes = [core.forest.rebuild(tree.key) for tree in trees]
-        core.trees_changed(changes, now, Urgency.BULK)
-        core.sections.events.add(now, "group-rebuild", f"The tree of {name} was built anew.", group=name)
+        changes = [self._plane.forest.rebuild(tree.key) for tree in trees]
+        self._trees.follow(changes, now, Urgency.BULK)
+        self._feed.events.add(now, "group-rebuild", f"The tree of {name} was built anew.", group=name)
         after = sum(tree.size for tree in trees)
         is_changed = any(not change.empty for change in changes)
         return {"group": name, "changed": is_changed, "links_before": before, "links": after}
 
     def _alias(self, event: AliasAsked, now: float) -> Record:
-        core, name = self._core, format_ip(event.group)
-        fault = core.aliases.ask(event.group, event.present, now)
+        name = format_ip(event.group)
+        fault = self._aliases.ask(event.group, event.present, now)
         if fault is not None:
             raise _Refusal("group", f"{name}: {fault}")
         what = "one more alias" if event.present else "one alias less"
-        core.sections.events.add(now, "alias-asked", f"An operator gives {name} {what}.", group=name)
-        return {"group": name, "aliases": core.plane.aliases.wanted(event.group)}
+        self._feed.events.add(now, "alias-asked", f"An operator gives {name} {what}.", group=name)
+        return {"group": name, "aliases": self._plane.aliases.wanted(event.group)}
 
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
-        core = self._core
-        memberships = (membership.counters for _, membership in core.memberships.all())
-        own = (core.counters, core.senders.counters, core.plane.aliases.counters, core.installer.counters)
+        memberships = (membership.counters for _, membership in self._memberships.all())
+        own = (self._counters, self._senders.counters, self._plane.aliases.counters, self._installer.counters)
         for counters in (*own, *memberships):
             counters.clear()
-        core.admission.reset()
-        core.sections.events.add(now, "counters-reset", "All counters begin anew.")
+        self._gate.admission.reset()
+        self._feed.events.add(now, "counters-reset", "All counters begin anew.")
         return {"reset": True}
-
-
-def setting_entry(setting: OperatorSetting, is_set: bool) -> LogEntry:
-    """Return what the log is told of a setting."""
-    subject, dpid, port_no, what = setting
-    value: Record = {"dpid": dpid}
-    key = f"{subject}/{dpid}"
-    if isinstance(what, bytes):
-        value |= {"port_no": port_no, "group": format_ip(what)}
-        key += f"/{port_no}/{value['group']}"
-    elif subject == "router-port":
-        value |= {"port_no": port_no, "family": what}
-        key += f"/{port_no}/{what}"
-    return LogEntry.of_record(LogEntryKind.DECISION, key, value if is_set else None)
-
-
-def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:
-    """Return what the log says of a static member; TypeError or ValueError where it cannot be read."""
-    group = parse_name(text)
-    if not is_multicast_ip(group):
-        raise ValueError("no group")
-    return int(dpid), int(port_no), group
-
-
-def read_router_port(dpid: Any, port_no: Any, family: Any) -> tuple[int, int, int]:
-    """Return what the log says of a router port; TypeError or ValueError where it cannot be read."""
-    if family not in (4, 6):
-        raise ValueError("no family")
-    return int(dpid), int(port_no), int(family)

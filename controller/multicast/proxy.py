@@ -18,11 +18,11 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterAsked, RouterPortChanged, SendQuery
 from controller.membership.settings import timing
 from controller.multicast.callbacks import Perform, PolicyInForce
+from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.group import Group, Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.merged_interest import MergedInterest
 from controller.multicast.queries import CONTROLLER_MAC
-from controller.multicast.sections import MulticastSections
 from controller.multicast.settings import membership_settings
 from controller.multicast.upstream import Upstream
 from controller.wire.addresses import format_ip
@@ -48,7 +48,7 @@ class MembershipProxy:
         policy: PolicyInForce,
         fabric: LiveFabric,
         plane: GroupPlane,
-        sections: MulticastSections,
+        feed: ChangeFeed,
         vlan_ports: VlanPorts,
         perform: Perform,
     ) -> None:
@@ -56,7 +56,7 @@ class MembershipProxy:
         self._policy = policy
         self._fabric = fabric
         self._plane = plane
-        self._sections = sections
+        self._feed = feed
         self._vlan_ports = vlan_ports
         self._perform = perform
         self._upstreams: dict[tuple[int, int], Upstream] = {}
@@ -137,7 +137,7 @@ class MembershipProxy:
                 own = after if at == place else _interest_at(group, at)
                 wanted = merged.without(own)
             if upstream.tell(at, name, wanted, now):
-                self._sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
+                self._feed.router_port_changed(*at, upstream.family, upstream.vlan_id)
         self._await(upstream)
 
     def started(self, now: float) -> None:
@@ -156,7 +156,7 @@ class MembershipProxy:
                 names = [*wanted, *(name for name in told.wanted if name not in wanted)]
                 changed_count = sum(upstream.tell(place, name, wanted.get(name), now) for name in names)
                 if changed_count:
-                    self._sections.router_port_changed(*place, upstream.family, upstream.vlan_id)
+                    self._feed.router_port_changed(*place, upstream.family, upstream.vlan_id)
             self._await(upstream)
 
     def _fabrics_now(self) -> int:
@@ -218,7 +218,7 @@ class MembershipProxy:
             fields = (("dpid", asked.dpid), ("port_no", asked.port_no), ("version", version))
             self._perform((Notice("proxy-version", text, fields),))
             for place in upstream.ports:
-                self._sections.router_port_changed(*place, query.family, vlan_id)
+                self._feed.router_port_changed(*place, query.family, vlan_id)
         self._await(upstream)
 
     def own_query_sent(self, query: SendQuery, vlan_id: int, now: float) -> None:

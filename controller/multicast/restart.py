@@ -7,15 +7,16 @@ in such a restart all the time: it knows of no switch, and time stands still in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
-from controller.datapath.lanes import Urgency
 from controller.effects import Notice
 from controller.events import JournalLost
 from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.membership.journal import postpone
+from controller.multicast.callbacks import Perform
+from controller.multicast.due import Grace
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.fabric import FabricFollower
@@ -23,44 +24,20 @@ from controller.multicast.following import GROUP_COST, MEMBER_COST, SENDER_COST,
 from controller.multicast.former_journal import read_records
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal
+from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import UNREADABLE, LogReader, Restored, RestoredGroup
 from controller.multicast.senders import SenderTable
+from controller.multicast.switches import Switches
 from topology.live import LiveFabric
 
 SLICE_COST = 250
 """What is done in one turn, some milliseconds; an entry that is read costs 1, and what follows more."""
 
 TOPOLOGY_COST = 2
-
-
-class RestartOwner(Protocol):
-    """What a restart asks of the core around it."""
-
-    edge_ports: EdgePorts
-    fabric: LiveFabric
-    journal: MulticastJournal
-    memberships: Memberships
-    operator: Operator
-    plane: GroupPlane
-    registered: RegisteredGroups
-    senders: SenderTable
-    topology: FabricFollower
-    vlan_ports: VlanPorts
-
-    def port_added(self, dpid: int, port_no: int, now: float) -> None:
-        """Serve a port that leads to hosts."""
-
-    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
-        """Take what followed in the membership of a domain, and have it done."""
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed from an event."""
-
-    def restored(self, now: float) -> None:
-        """Take it that all is put back."""
 
 
 class Restart:
@@ -70,13 +47,46 @@ class Restart:
     `follows` tells whether the core follows another controller's log, and does not lead.
     """
 
-    def __init__(self, core: RestartOwner) -> None:
+    def __init__(
+        self,
+        make_following: Callable[[], Following],
+        fabric: LiveFabric,
+        switches: Switches,
+        topology: FabricFollower,
+        vlan_ports: VlanPorts,
+        plane: GroupPlane,
+        registered: RegisteredGroups,
+        memberships: Memberships,
+        operator: Operator,
+        senders: SenderTable,
+        edge_ports: EdgePorts,
+        following_members: MembershipEffects,
+        journal: MulticastJournal,
+        pending_writes: PendingWrites,
+        grace: Grace,
+        perform: Perform,
+    ) -> None:
+        self._make_following = make_following
+        self._fabric = fabric
+        self._switches = switches
+        self._topology = topology
+        self._vlan_ports = vlan_ports
+        self._plane = plane
+        self._registered = registered
+        self._memberships = memberships
+        self._operator = operator
+        self._senders = senders
+        self._edge_ports = edge_ports
+        self._following_members = following_members
+        self._journal = journal
+        self._pending_writes = pending_writes
+        self._grace = grace
+        self._perform = perform
         self.due_s: float | None = None
-        self._core = core
         self._now = 0.0
         self.follows = False
         self._stands_at_s = 0.0
-        self._following = Following(core)
+        self._following = make_following()
         self._is_taken = False
         self._steps: Iterator[int] = iter(())
         self.handlers: dict[type, Callable[[Any, float], None]] = {
@@ -90,7 +100,7 @@ class Restart:
     def _journal_lost(self, _event: JournalLost, now: float) -> None:
         """Have the log written anew, but not from what is half put back: who keeps it says so again."""
         if not self.is_under_way:
-            self._core.journal.begin_anew(now)
+            self._pending_writes.begin_anew(now)
 
     @property
     def is_under_way(self) -> bool:
@@ -118,13 +128,13 @@ class Restart:
         if self.follows and not self._is_taken:
             return
         self.follows = False
-        self._core.restored(self._now)
+        self._grace.begin(self._now)
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Serve ports to hosts at once where they are known as of now, and ask their hosts."""
         if self._is_taken:
-            for port_no in self._core.fabric.edge_ports(dpid):
-                self._core.port_added(dpid, port_no, now)
+            for port_no in self._fabric.edge_ports(dpid):
+                self._edge_ports.added(dpid, port_no, now)
 
     def adopt_again(self) -> None:
         """Have the trees of the log in the place of those that were just built."""
@@ -154,13 +164,13 @@ class Restart:
             yield self._following.step(self._stands_at_s)
         if not self._is_taken:
             return
-        core, later_s = self._core, self._now - self._stands_at_s
-        for _, membership in core.memberships.all():
+        later_s = self._now - self._stands_at_s
+        for _, membership in self._memberships.all():
             for _ in postpone(membership, later_s):
                 yield 1
-        core.senders.postpone(later_s)
+        self._senders.postpone(later_s)
         yield from self._following.end(self._now)
-        self._following = Following(core)
+        self._following = self._make_following()
 
     def _log_read(self, event: LogRead, _now: float) -> None:
         self._steps = self._log_steps(event.entries)
@@ -172,67 +182,67 @@ class Restart:
 
     def _log_steps(self, entries: tuple[LogEntry, ...]) -> Iterator[int]:
         """Put back what the log says; what each step costs is yielded."""
-        core, reader = self._core, LogReader()
+        reader = LogReader()
         for entry in entries:
             reader.read(entry)
             yield 1
-        restored = reader.restored(core.operator.static.groups(), core.registered.carrier)
-        core.journal.trees_known(restored.groups)
+        restored = reader.restored(self._operator.static.groups(), self._registered.carrier)
+        self._journal.trees_known(restored.groups)
         yield from self._restore(restored, "entries of the log")
         for entry in entries:
-            core.journal.was_read(entry, self._now)
+            self._journal.was_read(entry, self._now)
             yield 1
         if restored.faults:
-            core.journal.begin_anew(self._now)
+            self._pending_writes.begin_anew(self._now)
 
     def _journal_steps(self, records: tuple[dict[str, Any], ...]) -> Iterator[int]:
         """Take over the journal of a version before, all of which the log is told."""
-        core = self._core
-        restored = read_records(records, core.operator.static.groups())
+        restored = read_records(records, self._operator.static.groups())
         yield from self._restore(restored, "records of the journal")
-        core.journal.begin_anew(self._now)
+        self._pending_writes.begin_anew(self._now)
 
     def _restore(self, restored: Restored, what: str) -> Iterator[int]:
-        core = self._core
-        core.operator.restore(restored.operator, self._now)
-        core.journal.assume(restored.topology)
+        self._operator.restore(restored.operator, self._now)
+        self._journal.assume(restored.topology)
         for event in restored.topology:
-            core.topology.apply(event, self._now)
+            self._topology.apply(event, self._now)
             yield TOPOLOGY_COST
-        for dpid, port_no in sorted(core.topology.edges):  # none is served before discovery has confirmed it
-            core.edge_ports.suspended(dpid, port_no, self._now)
+        for dpid, port_no in sorted(self._switches.edges):  # none is served before discovery has confirmed it
+            self._edge_ports.suspended(dpid, port_no, self._now)
             yield TOPOLOGY_COST
         for vlan_id, routers in restored.routers.items():
             known = [record for record in routers if self._is_in_domain(record, vlan_id)]
-            core.apply(core.memberships.of(vlan_id).restore(known, self._now), self._now, vlan_id=vlan_id)
+            self._following_members.apply(
+                self._memberships.of(vlan_id).restore(known, self._now), self._now, vlan_id=vlan_id
+            )
         for group in self._receivers_first(restored.groups):
             yield from self._restore_group(group)
         if restored.faults:
             text = f"{restored.faults} {what} cannot be read: their hosts must report again."
-            core.perform([Notice("journal-faulty", text, (("records", restored.faults),))])
+            self._perform([Notice("journal-faulty", text, (("records", restored.faults),))])
 
     def _restore_group(self, group: RestoredGroup) -> Iterator[int]:
         """Put back a group: its members and senders, then the tree that it had, whose entries it stands for."""
-        core, address = self._core, group.address
+        address = group.address
         vlan_id = domain_of(address)
-        core.plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
+        self._plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
             if self._is_in_domain(record, vlan_id):
-                effects = core.memberships.of(vlan_id).restore((record,), self._now)
-                core.apply(effects, self._now, vlan_id=vlan_id)
+                effects = self._memberships.of(vlan_id).restore((record,), self._now)
+                self._following_members.apply(effects, self._now, vlan_id=vlan_id)
             yield MEMBER_COST
         for key, sender in group.senders:
-            if core.vlan_ports.has(key.dpid, key.port_no, vlan_id):
-                core.perform(core.senders.restore(address, key, sender, self._now))
+            if self._vlan_ports.has(key.dpid, key.port_no, vlan_id):
+                self._perform(self._senders.restore(address, key, sender, self._now))
             yield SENDER_COST
-        core.perform(core.plane.adopt(address, group.links, group.tree_version, self._now))
+        self._perform(self._plane.adopt(address, group.links, group.tree_version, self._now))
         for alias in group.aliases:
-            core.perform(core.plane.adopt(address, alias.links, alias.tree_version, self._now, alias.number))
+            self._perform(self._plane.adopt(address, alias.links, alias.tree_version, self._now, alias.number))
         yield GROUP_COST
 
     def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:
         """Return groups, those first whose members get another one, which so has them before its tree is adopted."""
-        carrier = self._core.registered.carrier
+        carrier = self._registered.carrier
         return sorted(groups, key=lambda group: carrier(group.address) == group.address)
 
     def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
@@ -241,4 +251,4 @@ class Restart:
             place = int(record["dpid"]), int(record["port_no"])
         except UNREADABLE:
             return True
-        return self._core.vlan_ports.has(*place, vlan_id)
+        return self._vlan_ports.has(*place, vlan_id)

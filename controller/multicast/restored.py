@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
 from controller.log import LogEntry
 from controller.multicast.group import Sender, SenderKey
-from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
+from controller.multicast.operator_settings import OperatorSettings, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
 from controller.service_classes.pool import MAX_ALIASES

@@ -11,12 +11,21 @@ from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.ports import Cable, cable_of
-from controller.multicast import view
-from controller.multicast.effects import Audit
+from controller.multicast.callbacks import PolicyInForce
+from controller.multicast.change_feed import ChangeFeed
+from controller.multicast.gate import Gate
 from controller.multicast.group import Place
-from controller.snapshot.events import EventRing, Severity
+from controller.multicast.group_view import GroupView
+from controller.multicast.groups import GroupPlane
+from controller.multicast.memberships import Memberships
+from controller.multicast.port_view import PortView
+from controller.multicast.router_view import RouterView
+from controller.multicast.static_members import StaticMembers
+from controller.multicast.status_view import StatusView
+from controller.multicast.switches import Switches
+from controller.rules.installer import Installer
+from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
-from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.events import (
     HostGone,
@@ -30,15 +39,13 @@ from topology.events import (
     TopologyEvent,
 )
 from topology.graph import NodeKind
+from topology.live import LiveFabric
 
 COMPARE_INTERVAL_S = 1.0
 """How often what changes all the time is compared with what readers know: status, counters, whether in sync."""
 
 LOST_BOUND = 4096
 """Switches and links that are remembered as lost, so that their return can be told; beyond it the oldest goes."""
-
-REFUSALS_PER_S, REFUSALS_BURST = 20.0, 200.0
-"""Refusals that become events; the others are only counted."""
 
 CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-timeout", "read-faulty"})
 """Notices that say that a switch may not do what it shall."""
@@ -56,34 +63,60 @@ STATUS = "status"
 class MulticastSections:
     """The sections of the multicast core; `environment` adds to the status what only the shell knows.
 
-    The core tells of what it changes; `refresh`, before each reading, finds what is told by nobody. `gone` are the
-    switches that left the fabric, as last shown: they stay until they are back or the operator forgets them.
+    The stages tell of what they change (`ChangeFeed`); `refresh`, before each reading, finds what is told by nobody.
     """
 
-    def __init__(self, core: view.ShownCore, now: float) -> None:
+    def __init__(
+        self,
+        feed: ChangeFeed,
+        policy: PolicyInForce,
+        fabric: LiveFabric,
+        switches: Switches,
+        installer: Installer,
+        gate: Gate,
+        memberships: Memberships,
+        plane: GroupPlane,
+        static: StaticMembers,
+        status_view: StatusView,
+        group_view: GroupView,
+        port_view: PortView,
+        router_view: RouterView,
+        now: float,
+    ) -> None:
+        self._feed = feed
+        self._policy = policy
+        self._fabric = fabric
+        self._known_switches = switches
+        self._installer = installer
+        self._gate = gate
+        self._memberships = memberships
+        self._plane = plane
+        self._static = static
+        self._status_view = status_view
+        self._group_view = group_view
+        self._port_view = port_view
+        self._router_view = router_view
         self.environment: Document = {}
-        self.names = Names(core.policy.switches, core.policy.labels)
-        self.events = EventRing("multicast", self.names.spoken)
+        self.names = feed.names
+        self.events = feed.events
         self.status: DocumentLog[str] = DocumentLog(
-            lambda: (STATUS,), lambda _key: {**self._status, **self.environment}
+            lambda: (STATUS,), lambda _key: {**self._status, **self.environment}, log=feed.status
         )
-        self.switches: DocumentLog[int] = DocumentLog(self._shown_keys, self._switch)
+        self.switches: DocumentLog[int] = DocumentLog(self._shown_keys, self._switch, log=feed.switches)
         self.links: DocumentLog[Cable] = DocumentLog(
-            lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c)
+            lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c), feed.links
         )
         self.ports: DocumentLog[Place] = DocumentLog(
-            self._port_keys, self._port, lambda place: "{}:{}".format(*place)
+            self._port_keys, self._port, lambda place: "{}:{}".format(*place), feed.ports
         )
-        self.hosts: DocumentLog[bytes] = DocumentLog(self._host_keys, self._host, format_mac)
-        self.groups: DocumentLog[bytes] = DocumentLog(self._group_keys, self._group, format_ip)
-        self.rules: DocumentLog[str] = DocumentLog(lambda: self._rules, self._rule)
-        self.routers: DocumentLog[Any] = DocumentLog(self._router_keys, self._router, _router_id)
-        self._core = core
+        self.hosts: DocumentLog[bytes] = DocumentLog(self._host_keys, self._host, format_mac, feed.hosts)
+        self.groups: DocumentLog[bytes] = DocumentLog(self._group_keys, self._group, format_ip, feed.groups)
+        self.rules: DocumentLog[str] = DocumentLog(lambda: self._rules, self._rule, log=feed.rules)
+        self.routers: DocumentLog[Any] = DocumentLog(self._router_keys, self._router, _router_id, feed.routers)
         self._compared_s = now - COMPARE_INTERVAL_S
         self._graph_version = -1
         self._has_tors = False
         self._known_cables: set[Cable] = set()
-        self.gone: dict[int, Document] = {}
         self._away_s: dict[int, float] = {}
         self._encrypted: set[int] = set()
         self._shown: dict[int, Document] = {}
@@ -92,7 +125,6 @@ class MulticastSections:
         self._status: Document = {}
         self._queriers: Document = {}
         self._lost: dict[tuple[int, ...], float] = {}
-        self._refusals, self._refusals_s = REFUSALS_BURST, now
 
     def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
@@ -101,29 +133,28 @@ class MulticastSections:
 
     def refresh(self, now: float) -> None:
         """Find what changed without a word; to be called before sections are read."""
-        core = self._core
-        if core.fabric.graph.version != self._graph_version:
-            self._graph_version = core.fabric.graph.version
-            self._has_tors = bool(core.fabric.graph.nodes(NodeKind.TOR))
+        if self._fabric.graph.version != self._graph_version:
+            self._graph_version = self._fabric.graph.version
+            self._has_tors = bool(self._fabric.graph.nodes(NodeKind.TOR))
             known, self._known_cables = self._known_cables, self._cables()
             for cable in sorted(known ^ self._known_cables):
-                self.links.touch(cable)
+                self._feed.links.touch(cable)
             for dpid in self._switch_keys():
-                self.switches.touch(dpid)
+                self._feed.switches.touch(dpid)
         if now - self._compared_s < COMPARE_INTERVAL_S:
             return
         self._compared_s = now
-        in_sync = {dpid: core.installer.in_sync(dpid) for dpid in self._switch_keys()}
+        in_sync = {dpid: self._installer.in_sync(dpid) for dpid in self._switch_keys()}
         for dpid in _differing(self._in_sync, in_sync):
-            self.switches.touch(dpid)
-        rules = core.admission.counters()
+            self._feed.switches.touch(dpid)
+        rules = self._gate.admission.counters()
         for name in _differing(self._rules, rules):
-            self.rules.touch(name)
-        status, queriers = view.status(core), view.queriers(core)
+            self._feed.rules.touch(name)
+        status, queriers = self._status_view.status(), self._router_view.queriers()
         if status != self._status:
-            self.status.touch(STATUS)
+            self._feed.status.touch(STATUS)
         if queriers != self._queriers:
-            self.routers.touch(QUERIERS)
+            self._feed.routers.touch(QUERIERS)
         self._in_sync, self._rules, self._status, self._queriers = in_sync, rules, status, queriers
 
     # What the core tells
@@ -131,12 +162,12 @@ class MulticastSections:
     def topology_changed(self, event: TopologyEvent, now: float) -> None:
         """Take note of an event of the fabric that the core has followed."""
         if isinstance(event, HostLearnt | HostGone):
-            self.hosts.touch(event.mac)
+            self._feed.hosts.touch(event.mac)
         elif isinstance(event, PortRoleChanged):
-            for leg in self._core.fabric.aggregations.legs((event.dpid, event.port_no)):
-                self.ports.touch(leg)
+            for leg in self._fabric.aggregations.legs((event.dpid, event.port_no)):
+                self._feed.ports.touch(leg)
         elif isinstance(event, SwitchUp):
-            self.gone.pop(event.dpid, None)
+            self._known_switches.gone.pop(event.dpid, None)
             self.switch_changed(event.dpid)
             lost_s = self._found((event.dpid,), now)
             if lost_s is None:
@@ -147,7 +178,7 @@ class MulticastSections:
             away_s = self._away_s.get(event.dpid, now)
             self._gone(event.dpid, now)
             self.switch_changed(event.dpid)
-            self.hosts.log.forget()
+            self._feed.hosts.forget()
             self._lose((event.dpid,), away_s)
         elif isinstance(event, LinkDown):
             self._lose(cable_of(event), now)
@@ -166,14 +197,14 @@ class MulticastSections:
             what = f"Switch {event.dpid} forwarded without a connection"
             self._returned("switch-down", what, now - lost_s, event.dpid, now)
         (self._encrypted.add if event.encrypted else self._encrypted.discard)(event.dpid)
-        self.gone.pop(event.dpid, None)
+        self._known_switches.gone.pop(event.dpid, None)
         self.switch_changed(event.dpid)
 
     def switch_disconnected(self, dpid: int, now: float) -> None:
         """Take note that the connection of a datapath ended."""
         self._away_s[dpid] = now
         self._encrypted.discard(dpid)
-        if dpid not in self._core.fabric.graph:
+        if dpid not in self._fabric.graph:
             self._gone(dpid, now)
         self.switch_changed(dpid)
 
@@ -185,44 +216,40 @@ class MulticastSections:
     def described(self, dpid: int, description: str) -> None:
         """Take what a switch says of itself."""
         for named in self.names.described(dpid, description):
-            self.switches.touch(named)
+            self._feed.switches.touch(named)
 
     def policy_loaded(self, policy: Policy) -> None:
         """Take the names and labels of a policy."""
-        before = self._core.policy
+        before = self._policy()
         if policy.link_aggregations != before.link_aggregations:
-            self.ports.log.forget()
+            self._feed.ports.forget()
         if policy.vlans != before.vlans:
-            self.ports.log.forget()
-            self.groups.log.forget()
+            self._feed.ports.forget()
+            self._feed.groups.forget()
         elif policy.registrations != before.registrations:
-            self.groups.log.forget()
+            self._feed.groups.forget()
         if policy.fabrics != before.fabrics:
-            self.switches.log.forget()
+            self._feed.switches.forget()
         if (policy.switches, policy.labels) != (before.switches, before.labels):
             self.names.configure(policy.switches, policy.labels)
-            self.switches.log.forget()
-            self.ports.log.forget()
+            self._feed.switches.forget()
+            self._feed.ports.forget()
 
     def forget_switch(self, dpid: int) -> bool:
         """Show a switch that is gone no longer; False where there is none such."""
-        if self.gone.pop(dpid, None) is None:
+        if self._known_switches.gone.pop(dpid, None) is None:
             return False
         self._lost.pop((dpid,), None)
-        self.switches.touch(dpid)
+        self._feed.switches.touch(dpid)
         return True
 
     def switch_changed(self, dpid: int) -> None:
         """Take note that a switch or its ports are others now."""
-        self.switches.touch(dpid)
-        for port_no in self._core.topology.ports(dpid):
-            self.ports.touch((dpid, port_no))
-        for group in self._core.operator.static.groups_at(dpid):
-            self.groups.touch(group)
-
-    def router_port_changed(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> None:
-        """Take note that a router port of a domain came, went, or was set by the operator."""
-        self.routers.touch((dpid, port_no, family, vlan_id))
+        self._feed.switches.touch(dpid)
+        for port_no in self._known_switches.ports(dpid):
+            self._feed.ports.touch((dpid, port_no))
+        for group in self._static.groups_at(dpid):
+            self._feed.groups.touch(group)
 
     def noticed(self, notice: Notice, now: float) -> None:
         """Make an event of a notice."""
@@ -238,46 +265,20 @@ class MulticastSections:
             group=str(fields["group"]) if "group" in fields else None,
         )
 
-    def refused(self, audit: Audit, now: float) -> None:
-        """Make an event of a refusal, if there are not too many."""
-        self._refusals = min(REFUSALS_BURST, self._refusals + (now - self._refusals_s) * REFUSALS_PER_S)
-        self._refusals_s = now
-        if self._refusals < 1:
-            self._core.counters["refusal-events-suppressed"] += 1
-            return
-        self._refusals -= 1
-        decision, host, group, role, source = audit
-        address = format_ip(group)
-        text = (
-            f"{format_mac(host.mac)} at port {host.dpid}:{host.port_no} is refused as a {role} of {address}"
-            + self._comes_from(group)
-            + (f" from {format_ip(source)}" if source is not None else "")
-            + f" by {decision.rule}: {decision.reason}."
-        )
-        kind = f"{role}-refused"
-        self.events.add(
-            now, kind, text, severity=Severity.WARNING, dpid=host.dpid, port_no=host.port_no, group=address
-        )
-
-    def _comes_from(self, group: bytes | None) -> str:
-        """Say from which VLAN receivers get a group, where that is another than the one they are in."""
-        found = None if group is None else self._core.registered.registration(group)
-        return "" if found is None else f" (which comes from VLAN {found.source_vlan})"
-
     def _gone(self, dpid: int, now: float) -> None:
         """Keep what was last shown of a switch that left the fabric."""
         since_s = self._away_s.pop(dpid, now) + self.events.offset_s
-        if dpid not in self._core.topology.connected:
-            if len(self.gone) >= LOST_BOUND:
-                self.switches.touch(oldest := next(iter(self.gone)))
-                del self.gone[oldest]
+        if dpid not in self._known_switches.connected:
+            if len(self._known_switches.gone) >= LOST_BOUND:
+                self._feed.switches.touch(oldest := next(iter(self._known_switches.gone)))
+                del self._known_switches.gone[oldest]
             unseen = {"dpid": dpid, "ofp_version": None, "tier": NodeKind.SWITCH.value, "level": None}
             state = {"fabric": None, "connected": False, "disconnected_s": since_s, "in_sync": False}
-            self.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
+            self._known_switches.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
 
     def _returned(self, kind: str, what: str, lost_s: float, dpid: int, now: float) -> None:
         """Tell of what was lost too shortly to be an alarm; of all else the alarms tell, and of what follows."""
-        if lost_s < self._core.policy.alarms.settle_s:
+        if lost_s < self._policy().alarms.settle_s:
             text = f"{what} for {format_duration(lost_s)}."
             self.events.add(now, kind, text, severity=Severity.WARNING, dpid=dpid)
 
@@ -294,22 +295,21 @@ class MulticastSections:
     # Keys and documents
 
     def _switch_keys(self) -> list[int]:
-        core = self._core
-        return sorted(core.fabric.ofp_versions().keys() | core.topology.connected)
+        return sorted(self._fabric.ofp_versions().keys() | self._known_switches.connected)
 
     def _shown_keys(self) -> list[int]:
-        return sorted({*self._switch_keys(), *self.gone})
+        return sorted({*self._switch_keys(), *self._known_switches.gone})
 
     def _switch(self, dpid: int) -> Document | None:
-        core, graph = self._core, self._core.fabric.graph
-        connected = dpid in core.topology.connected
+        graph = self._fabric.graph
+        connected = dpid in self._known_switches.connected
         if dpid not in graph and not connected:
             self._shown.pop(dpid, None)
-            gone = self.gone.get(dpid)
+            gone = self._known_switches.gone.get(dpid)
             state = {"name": self.names.switch(dpid), "labels": self.names.labels(dpid)}
-            return None if gone is None else {**gone, **state, "drained": dpid in core.topology.drained}
+            return None if gone is None else {**gone, **state, "drained": dpid in self._known_switches.drained}
         level, tier = self._level_and_tier(dpid)
-        in_sync = core.installer.in_sync(dpid)
+        in_sync = self._installer.in_sync(dpid)
         if in_sync != self._in_sync.get(dpid):
             # It changed between two comparisons: the next one shall not find it as it was.
             self._in_sync.pop(dpid, None)
@@ -318,21 +318,21 @@ class MulticastSections:
             "dpid": dpid,
             "name": self.names.switch(dpid),
             "labels": self.names.labels(dpid),
-            "ofp_version": core.topology.ofp_version(dpid),
+            "ofp_version": self._known_switches.ofp_version(dpid),
             "encrypted": dpid in self._encrypted if connected else None,
             "tier": tier,
             "level": level,
-            "fabric": view.fabric_of(core, dpid),
+            "fabric": self._router_view.fabric_of(dpid),
             "connected": connected,
             "disconnected_s": None if away_s is None else away_s + self.events.offset_s,
             "in_sync": in_sync,
-            "drained": dpid in core.topology.drained,
+            "drained": dpid in self._known_switches.drained,
         }
         return shown
 
     def _level_and_tier(self, dpid: int) -> tuple[int | None, str]:
         """Return where a switch stands; one whose links are gone stands where it did."""
-        graph, shown = self._core.fabric.graph, self._shown.get(dpid)
+        graph, shown = self._fabric.graph, self._shown.get(dpid)
         if shown is not None and (dpid not in graph or not graph.neighbours(dpid)):
             return shown["level"], shown["tier"]
         level = graph.level(dpid) if dpid in graph else None
@@ -340,11 +340,11 @@ class MulticastSections:
         return level, (LEVEL_TIERS.get(level or 0, NodeKind.CORE) if known else NodeKind.SWITCH).value
 
     def _cables(self) -> set[Cable]:
-        return {(link.u, link.u_port, link.v, link.v_port) for link in self._core.fabric.graph.links()}  # type: ignore[misc]
+        return {(link.u, link.u_port, link.v, link.v_port) for link in self._fabric.graph.links()}  # type: ignore[misc]
 
     def _link(self, cable: Cable) -> Document | None:
         dpid_a, port_a, dpid_b, port_b = cable
-        graph = self._core.fabric.graph
+        graph = self._fabric.graph
         link = graph.cable(dpid_a, dpid_b, port_a)
         if link is None or link.v_port != port_b:
             return None
@@ -352,28 +352,28 @@ class MulticastSections:
         return {**ends, "capacity_bps": link.capacity_bps}
 
     def _port_keys(self) -> list[Place]:
-        topology = self._core.topology
-        return [(dpid, port_no) for dpid in self._switch_keys() for port_no in sorted(topology.ports(dpid))]
+        switches = self._known_switches
+        return [(dpid, port_no) for dpid in self._switch_keys() for port_no in sorted(switches.ports(dpid))]
 
     def _port(self, place: Place) -> Document | None:
         dpid, port_no = place
-        topology, fabric = self._core.topology, self._core.fabric
-        here = dpid in topology.connected or fabric.ofp_version(dpid) is not None
-        if not here or port_no not in topology.ports(dpid):
+        switches, fabric = self._known_switches, self._fabric
+        here = dpid in switches.connected or fabric.ofp_version(dpid) is not None
+        if not here or port_no not in switches.ports(dpid):
             return None
         role = fabric.role(dpid, port_no).value
-        static = self._core.operator.static.of_port(dpid, port_no)
+        static = self._static.of_port(dpid, port_no)
         said: Document = {"dpid": dpid, "port_no": port_no, "name": self.names.port(dpid, port_no)}
         said["labels"] = self.names.labels(dpid, port_no)
-        vlans = view.port_vlans(self._core, dpid, port_no) if role == PortRole.EDGE.value else None
-        group = view.port_aggregation(self._core, dpid, port_no)
+        vlans = self._port_view.vlans(dpid, port_no) if role == PortRole.EDGE.value else None
+        group = self._port_view.aggregation(dpid, port_no)
         return {**said, "role": role, "vlans": vlans, "link_aggregation": group, "static_members": static}
 
     def _host_keys(self) -> list[bytes]:
-        return [host.mac for host in self._core.fabric.hosts()]
+        return [host.mac for host in self._fabric.hosts()]
 
     def _host(self, mac: bytes) -> Document | None:
-        host = self._core.fabric.host(mac)
+        host = self._fabric.host(mac)
         if host is None:
             return None
         ips = sorted(format_ip(address_of(address)) for address in host.addresses)
@@ -381,27 +381,26 @@ class MulticastSections:
         return {**said, "dpid": host.dpid, "port_no": host.port_no, "ips": ips}
 
     def _group_keys(self) -> list[bytes]:
-        core = self._core
-        wanted = (group for group in core.memberships.groups() if not is_link_scope_group(group))
-        return sorted({*core.plane.groups, *wanted, *core.operator.static.groups()})
+        wanted = (group for group in self._memberships.groups() if not is_link_scope_group(group))
+        return sorted({*self._plane.groups, *wanted, *self._static.groups()})
 
     def _group(self, address: bytes) -> Document | None:
         if is_link_scope_group(address):
             return None
-        document = view.group(self._core, address)
+        document = self._group_view.group(address)
         is_registered = document["source_vlan"] is not None and document["members"]
         asked_for = document["refused"] or document["static_members"] or is_registered
-        return document if address in self._core.plane.groups or asked_for else None
+        return document if address in self._plane.groups or asked_for else None
 
     def _rule(self, name: str) -> Document | None:
         counts = self._rules.get(name)
         return None if counts is None else {"rule": name, **counts}
 
     def _router_keys(self) -> list[Any]:
-        return [QUERIERS, *view.router_port_keys(self._core)]
+        return [QUERIERS, *self._router_view.router_port_keys()]
 
     def _router(self, key: Any) -> Document | None:
-        return self._queriers if key == QUERIERS else view.router_port(self._core, *key)
+        return self._queriers if key == QUERIERS else self._router_view.router_port(*key)
 
 
 def _router_id(key: Any) -> str:

@@ -1,4 +1,4 @@
-"""From the policy file's words to the membership core's settings."""
+"""From the policy in force to the settings of what goes by it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ from collections.abc import Mapping
 from controller.config.policy import Policy
 from controller.kernel.aggregations import aggregations_of
 from controller.membership.settings import MembershipLimits, MembershipSettings
+from controller.trees.forest import Forest
 from topology.aggregations import Place
+from topology.graph import Graph
+
+
+class LoadedPolicy:
+    """The policy in force, which a reload replaces."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __call__(self) -> Policy:
+        """Return the policy."""
+        return self.policy
+
+
+def forest_of(policy: Policy, graph: Graph) -> Forest:
+    """Return a forest of trees as a policy wants them."""
+    multicast = policy.multicast
+    return Forest(graph, multicast.tree, multicast.seed, multicast.default_rate_bps)
 
 
 def membership_settings(policy: Policy) -> MembershipSettings:

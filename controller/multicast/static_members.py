@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from controller.config.policy import Policy, StaticMember
+from controller.config.policy import StaticMember
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE
-from controller.multicast.fabric import FabricFollower
-from controller.multicast.gate import Gate
+from controller.multicast.callbacks import PolicyInForce
+from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.group import Place
+from controller.multicast.group_changes import GroupChanges
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
+from controller.multicast.preemption import Preemption
 from controller.multicast.registered import RegisteredGroups
-from controller.snapshot.log import Document, DocumentLog
-from controller.snapshot.names import Names
+from controller.multicast.room import Room
+from controller.multicast.switches import Switches
 from controller.wire.addresses import format_ip
 from topology.events import PortRole
 from topology.live import LiveFabric
@@ -40,40 +42,6 @@ class _Given(NamedTuple):
     policy_line: int | None = None
 
 
-class ShownStaticMembers(Protocol):
-    """What operators are shown, as far as static members are concerned."""
-
-    names: Names
-    gone: dict[int, Document]
-    ports: DocumentLog[Place]
-
-
-class StaticMembersOwner(Protocol):
-    """What static members ask the core around them."""
-
-    policy: Policy
-    fabric: LiveFabric
-    topology: FabricFollower
-    memberships: Memberships
-    vlan_ports: VlanPorts
-    legs: MemberLegs
-    registered: RegisteredGroups
-    gate: Gate
-
-    @property
-    def sections(self) -> ShownStaticMembers:
-        """What operators are shown."""
-
-    def perform(self, effects: Iterable[Any]) -> None:
-        """Take effects that followed."""
-
-    def group_changed(self, group: bytes, now: float) -> None:
-        """Take note that a group changed."""
-
-    def settle_room(self, now: float) -> None:
-        """Count what has a tree from now on."""
-
-
 class StaticMembers:
     """The static members of both kinds, and which of them are served.
 
@@ -82,13 +50,36 @@ class StaticMembers:
     lowered. `served` also holds those of ports whose switch is gone for now, for their entries may be in use there.
     """
 
-    def __init__(self, core: StaticMembersOwner) -> None:
+    def __init__(
+        self,
+        policy: PolicyInForce,
+        fabric: LiveFabric,
+        switches: Switches,
+        vlan_ports: VlanPorts,
+        registered: RegisteredGroups,
+        room: Room,
+        memberships: Memberships,
+        legs: MemberLegs,
+        preemption: Preemption,
+        group_changes: GroupChanges,
+        feed: ChangeFeed,
+    ) -> None:
+        self._policy = policy
+        self._fabric = fabric
+        self._switches = switches
+        self._vlan_ports = vlan_ports
+        self._registered = registered
+        self._room = room
+        self._memberships = memberships
+        self._legs = legs
+        self._preemption = preemption
+        self._group_changes = group_changes
+        self._feed = feed
         self.served: set[Key] = set()
-        self._core = core
         self._given: dict[int, dict[int, dict[bytes, _Given]]] = {}
         self._places: dict[bytes, set[Place]] = {}
         self.operator_count = 0
-        for member in core.policy.static_members:
+        for member in policy().static_members:
             self._set(member.port.dpid, member.port.port_no, member.group, policy_line=member.line)
 
     # What is set
@@ -117,8 +108,7 @@ class StaticMembers:
 
     def is_known(self, dpid: int) -> bool:
         """Tell whether a switch that is not connected may be awaited: the policy, or the fabric of before, has it."""
-        core = self._core
-        return dpid in core.sections.gone or dpid in core.policy.known_switches()
+        return dpid in self._switches.gone or dpid in self._policy().known_switches()
 
     def count_at(self, dpid: int, port_no: int) -> int:
         """Return how many groups a port is given."""
@@ -193,7 +183,7 @@ class StaticMembers:
 
     def waiting_count(self) -> int:
         """Return how many are not served for now."""
-        leads_to_hosts = self._core.topology.leads_to_hosts
+        leads_to_hosts = self._switches.leads_to_hosts
         return sum(
             len(groups)
             if not leads_to_hosts((dpid, port_no))
@@ -204,25 +194,25 @@ class StaticMembers:
 
     def _waiting_for(self, key: Key) -> str | None:
         dpid, port_no, group = key
-        core, place, spoken = self._core, key[:2], self._core.sections.names.spoken
-        is_edge = core.topology.leads_to_hosts(place)
+        place, spoken = key[:2], self._feed.names.spoken
+        is_edge = self._switches.leads_to_hosts(place)
         if is_edge and key in self.served:
             return None
-        if dpid not in core.topology.connected:
+        if dpid not in self._switches.connected:
             return spoken(f"switch {dpid} is not connected")
-        if port_no not in core.topology.ports(dpid):
+        if port_no not in self._switches.ports(dpid):
             return spoken(f"switch {dpid} has no port {port_no}")
-        if core.fabric.role(dpid, port_no) is PortRole.TRUNK:
+        if self._fabric.role(dpid, port_no) is PortRole.TRUNK:
             return spoken(f"port {dpid}:{port_no} leads to another switch")
         if is_edge and not self._is_in_domain(key):
             vlan_id = domain_of(group)
             domain = f"VLAN {vlan_id}" if vlan_id else "the fabric's own domain, but in VLANs alone"
             return spoken(f"port {dpid}:{port_no} is not in {domain}")
         if is_edge and self._is_full(dpid, port_no):
-            limit = core.policy.limits.groups_per_port
+            limit = self._policy().limits.groups_per_port
             return spoken(f"port {dpid}:{port_no} is given {limit} groups, as many as limits.groups_per_port allows")
-        if is_edge and not core.gate.room.has(core.registered.carrier(group)):
-            return f"{core.policy.limits.groups} groups have a tree, as many as limits.groups allows"
+        if is_edge and not self._room.has(self._registered.carrier(group)):
+            return f"{self._policy().limits.groups} groups have a tree, as many as limits.groups allows"
         return spoken(f"port {dpid}:{port_no} leads to no hosts yet")
 
     # Inner workings
@@ -269,37 +259,36 @@ class StaticMembers:
 
     def _is_in_domain(self, key: Key) -> bool:
         dpid, port_no, group = key
-        vlan_ports = self._core.vlan_ports
+        vlan_ports = self._vlan_ports
         return not vlan_ports.is_used or domain_of(group) in vlan_ports.of(dpid, port_no).vlans()
 
     def _is_full(self, dpid: int, port_no: int) -> bool:
         served = sum((dpid, port_no, group) in self.served for group in self._at(dpid, port_no))
-        return served >= self._core.policy.limits.groups_per_port
+        return served >= self._policy().limits.groups_per_port
 
     def _serve(self, key: Key, now: float) -> None:
         """Give a port its group if it leads to hosts and there is room; anew if its switch was gone meanwhile."""
         dpid, port_no, group = key
-        core, room = self._core, self._core.gate.room
-        if not core.topology.leads_to_hosts((dpid, port_no)) or not self._is_in_domain(key):
+        room = self._room
+        if not self._switches.leads_to_hosts((dpid, port_no)) or not self._is_in_domain(key):
             return
         if key not in self.served:
-            carrier = core.registered.carrier(group)
+            carrier = self._registered.carrier(group)
             if self._is_full(dpid, port_no) or room.refuses(carrier, receives=True):
                 return
             room.promise(carrier)
             self.served.add(key)
-        core.legs.interest_changed((dpid, port_no), group, ANY_SOURCE, now)
-        core.settle_room(now)
+        self._legs.interest_changed((dpid, port_no), group, ANY_SOURCE, now)
+        self._preemption.settle(now)
 
     def _end(self, key: Key, now: float) -> None:
         """Leave a port with what its hosts want."""
-        core = self._core
         if key not in self.served:
             return
         self.served.discard(key)
         dpid, port_no, group = key
-        interest = core.memberships.of(domain_of(group)).interest(dpid, port_no, address_of(group))
-        core.legs.interest_changed((dpid, port_no), group, interest, now)
+        interest = self._memberships.of(domain_of(group)).interest(dpid, port_no, address_of(group))
+        self._legs.interest_changed((dpid, port_no), group, interest, now)
 
     def _retry(self, keys: Iterable[Key], now: float) -> None:
         """Serve what waited, as far as that can be now."""
@@ -309,5 +298,5 @@ class StaticMembers:
                 self._touch(key, now)
 
     def _touch(self, key: Key, now: float) -> None:
-        self._core.group_changed(key[2], now)
-        self._core.sections.ports.touch(key[:2])
+        self._group_changes.changed(key[2], now)
+        self._feed.ports.touch(key[:2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from controller.kernel.domains import address_of, domain_of
 from controller.multicast.callbacks import Apply, Perform
 from controller.multicast.memberships import Memberships
+from controller.multicast.preemption import Preemption
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.room import Room
 from controller.multicast.senders import SenderTable
@@ -15,7 +16,7 @@ ROOM_BATCH = 64
 
 
 class WaitingGroups:
-    """Gives groups that wait the room that there is, and takes it from those that give way."""
+    """Gives groups that wait the room that there is."""
 
     def __init__(
         self,
@@ -24,6 +25,7 @@ class WaitingGroups:
         memberships: Memberships,
         senders: SenderTable,
         static: StaticMembers,
+        preemption: Preemption,
         apply: Apply,
         perform: Perform,
     ) -> None:
@@ -32,17 +34,13 @@ class WaitingGroups:
         self._memberships = memberships
         self._senders = senders
         self._static = static
+        self._preemption = preemption
         self._apply = apply
         self._perform = perform
 
-    def settle(self, now: float) -> None:
-        """Count what has a tree from now on, and take the trees of groups that gave way."""
-        for group in self._room.settle():
-            self._perform(self._senders.give_way(group, now))
-
     def serve(self, now: float) -> None:
         """Serve groups that wait, as far as there is room now and no more than a batch of them."""
-        self.settle(now)
+        self._preemption.settle(now)
         for group in self._room.next_waiting(ROOM_BATCH):
             for name in self._registered.asked_for_as(group):
                 vlan_id = domain_of(name)

@@ -29,17 +29,11 @@ class ChangeLog(Generic[Key]):
     """The keys that changed, each with the version of its last change.
 
     A key stays when what it stood for is gone: that is a change as well. Nothing is noted before the first reading
-    and after an overflow, until the next one: that begins anew with all of `keys`.
-
-    Parameters
-    ----------
-    keys
-        Returns the keys that there are.
+    and after an overflow, until the next one: that begins anew with all keys that there are.
     """
 
-    def __init__(self, keys: Callable[[], Iterable[Key]]) -> None:
+    def __init__(self) -> None:
         self.version = 1
-        self._keys = keys
         self._log: dict[Key, int] = {}
         self._first = 1
         self._bound = 0
@@ -63,17 +57,18 @@ class ChangeLog(Generic[Key]):
         self.version += 1
         self._first = self.version
 
-    def since(self, version: int, limit: int) -> Delta[Key]:
+    def since(self, version: int, limit: int, keys: Callable[[], Iterable[Key]]) -> Delta[Key]:
         """Return what changed after `version`, at most `limit` keys, the oldest changes first.
 
+        `keys` returns the keys that there are, which a reader who begins anew is told.
         `version` is 0 for who never read; a reader goes on with the version returned. `limit` is 1 at least.
         """
         whole = not self._bound or not self._first <= version <= self.version
         if not self._bound:
-            self._begin()
+            self._begin(keys)
         log = self._log
         if whole:
-            keys = tuple(islice(log, limit))
+            first = tuple(islice(log, limit))
         elif version == self.version:
             return Delta(version, False, (), False)
         else:
@@ -83,14 +78,14 @@ class ChangeLog(Generic[Key]):
                     break
                 newer.append(key)
             newer.reverse()
-            keys = tuple(newer[:limit])
-        if keys and keys[-1] != next(reversed(log)):
-            return Delta(log[keys[-1]], whole, keys, True)
-        return Delta(self.version, whole, keys, False)
+            first = tuple(newer[:limit])
+        if first and first[-1] != next(reversed(log)):
+            return Delta(log[first[-1]], whole, first, True)
+        return Delta(self.version, whole, first, False)
 
-    def _begin(self) -> None:
+    def _begin(self, keys: Callable[[], Iterable[Key]]) -> None:
         self.forget()
-        for key in self._keys():
+        for key in keys():
             self.version += 1
             self._log[key] = self.version
         self._bound = 2 * len(self._log) + SLACK
@@ -107,6 +102,8 @@ class DocumentLog(Generic[Key]):
         Returns the document of a key, JSON-able, or None where there is none.
     ident
         Returns the id of a key's document, also of one that is gone.
+    log
+        Where it is said which of them changed, if not here.
     """
 
     def __init__(
@@ -114,15 +111,17 @@ class DocumentLog(Generic[Key]):
         keys: Callable[[], Iterable[Key]],
         render: Callable[[Key], Document | None],
         ident: Callable[[Key], str] = str,
+        log: ChangeLog[Key] | None = None,
     ) -> None:
-        self.log = ChangeLog(keys)
+        self.log: ChangeLog[Key] = ChangeLog() if log is None else log
         self.touch = self.log.touch
+        self._keys = keys
         self._render = render
         self._ident = ident
 
     def changes(self, version: int, limit: int) -> Document:
         """Return what a reader of `version` lacks: `version`, `whole`, `put`, `remove` and `more`."""
-        delta = self.log.since(version, limit)
+        delta = self.log.since(version, limit, self._keys)
         put: dict[str, Document] = {}
         remove: list[str] = []
         for key in delta.keys:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from apps.cli.main import main
-from controller.multicast.core import RESTART_GRACE_LONGEST_S
+from controller.multicast.due import RESTART_GRACE_LONGEST_S
 from controller.rules.pipeline import FORWARD, PRIORITY_GROUP
 from tests.emulation.conftest import POLICY
 from tests.emulation.test_check_live import entries

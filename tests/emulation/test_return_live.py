@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.multicast.core import RESTART_GRACE_S
+from controller.multicast.due import RESTART_GRACE_S
 from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controller.config.policy import Policy
 from controller.events import DeadlineReached
 from controller.log import LogEntry, LogEntryKind, LogPart, MemoryLog
-from controller.multicast import journal
+from controller.multicast import pending_writes
 from controller.multicast.core import MulticastCore
 from controller.multicast.former_journal import read_records
 from controller.multicast.journal import CHANGES_PER_WRITE, MulticastJournal
@@ -44,13 +44,13 @@ class Written:
     def feed(self, *events) -> None:
         for event in events:
             self.fabric.apply(event)
-            self.core.follow(event, self.now)
+            self.core.topology.follow(event, self.now)
 
     def write(self, seconds: float = 1.0) -> list[str]:
         """Let time pass; return the keys that were written meanwhile, but for that of routers."""
         written: list[str] = []
         until_s = self.now + seconds
-        while (due_s := self.core.journal.due_s) is not None and due_s <= until_s:
+        while (due_s := self.core.pending_writes.due_s) is not None and due_s <= until_s:
             self.now = due_s
             for effect in self.core.journal.on_deadline(due_s):
                 self.parts.append(effect.part)
@@ -119,7 +119,7 @@ def test_so_do_those_of_a_log_that_was_begun_anew_meanwhile(before, waiting, aft
         )
     ]
     world.log = MemoryLog(stale)
-    world.core.journal.begin_anew(world.now)
+    world.core.pending_writes.begin_anew(world.now)
     world.feed(*after)
     world.write()
     assert world.parts[-1] is LogPart.END
@@ -129,13 +129,13 @@ def test_so_do_those_of_a_log_that_was_begun_anew_meanwhile(before, waiting, aft
 def test_a_fabric_that_comes_up_is_written_in_steps():
     world = Written()
     world.feed(*(SwitchUp(dpid, 4) for dpid in range(1, 2 * CHANGES_PER_WRITE)))
-    assert len(world.write(journal.JOURNAL_INTERVAL_S)) == CHANGES_PER_WRITE
+    assert len(world.write(pending_writes.JOURNAL_INTERVAL_S)) == CHANGES_PER_WRITE
     assert len(world.write()) == CHANGES_PER_WRITE - 1
     assert world.restored().topology == lasting(world.fabric)
 
 
 def test_more_changes_than_may_wait_lead_to_a_log_written_anew(monkeypatch):
-    monkeypatch.setattr(journal, "CHANGES_BOUND", 8)
+    monkeypatch.setattr(pending_writes, "CHANGES_BOUND", 8)
     world = Written()
     world.feed(*(SwitchUp(dpid, 4) for dpid in range(1, 12)))
     world.write()
@@ -208,8 +208,8 @@ def test_changes_of_a_former_journal_that_cannot_be_read_are_counted_and_change_
 def test_what_waits_is_written_when_it_is_due():
     world = Written()
     world.feed(SwitchUp(1, 4))
-    assert world.core.journal.due_s == pytest.approx(journal.JOURNAL_INTERVAL_S)
-    assert world.core.next_deadline() <= journal.JOURNAL_INTERVAL_S
-    world.core.handle(DeadlineReached(), journal.JOURNAL_INTERVAL_S)
+    assert world.core.pending_writes.due_s == pytest.approx(pending_writes.JOURNAL_INTERVAL_S)
+    assert world.core.next_deadline() <= pending_writes.JOURNAL_INTERVAL_S
+    world.core.handle(DeadlineReached(), pending_writes.JOURNAL_INTERVAL_S)
     assert isinstance(world.core.journal, MulticastJournal)
-    assert world.core.journal.due_s is None
+    assert world.core.pending_writes.due_s is None

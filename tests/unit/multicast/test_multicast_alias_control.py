@@ -10,7 +10,7 @@ import pytest
 from controller.config.service_class_settings import Aliases, StaticTrees
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import parse_prefix
-from controller.multicast import alias_control, view
+from controller.multicast import alias_control
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.figures import multicast_figures
 from controller.service_classes.goals import Goal, GoalKind
@@ -240,7 +240,7 @@ def test_what_is_measured_is_shown(make):
     world = make()
     begin(world, GROUP, SENDERS)
     stream(world, {GROUP: dict.fromkeys(SENDERS, 0.24 * GBIT)}, 30)
-    document = view.group(world.core, GROUP)
+    document = world.core.group_view.group(GROUP)
     assert document["queue_packets"] > 0
     assert 0 < document["utilisation_pct"] <= 100
     assert multicast_figures(world.core).alias_count == len(document["aliases"]) > 0

@@ -12,7 +12,6 @@ from controller.config.terms import parse_prefix
 from controller.config.vlans import PortVlans
 from controller.events import DeadlineReached, SwitchDisconnected
 from controller.kernel.domains import in_domain
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.journal_check import JournalCheck
 from controller.rules.compile import tree_version_of
@@ -380,7 +379,7 @@ def test_groups_of_vlans_have_aliases(version):
 
 
 def test_a_group_and_its_aliases_are_shown(world):
-    document = view.group(world.core, GROUP)
+    document = world.core.group_view.group(GROUP)
     assert [(each["number"], each["state"], each["senders"]) for each in document["aliases"]] == [
         (number, "bound", 2) for number in (1, 2, 3)
     ]

@@ -11,7 +11,6 @@ from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.multicast.events import LoadsMeasured
 from controller.multicast.journal_check import JournalCheck
-from controller.multicast.view import tree_links
 from controller.trees.cables import told_apart
 from restored_log import read_entries
 from topology.events import LinkUp
@@ -65,7 +64,8 @@ def test_groups_spread_over_both_cables(spread):
     assert Counter(used(spread, group) for group in GROUPS) == {(3, 3): 4, (4, 4): 4}
     assert all_served(spread)
     assert (
-        sorted(link[2:] for group in GROUPS for link in tree_links(spread.core, group)) == [[3, 3]] * 4 + [[4, 4]] * 4
+        sorted(link[2:] for group in GROUPS for link in spread.core.group_view.tree_links(group))
+        == [[3, 3]] * 4 + [[4, 4]] * 4
     )
 
 

@@ -14,7 +14,6 @@ from controller.discovery.vlan_rules import edge_rules
 from controller.effects import Put
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
-from controller.multicast import view
 from controller.multicast.edge_ports import MOVED_REPEAT_S
 from controller.multicast.events import PolicyLoaded
 from controller.rules.pipeline import VLAN_ADMIT
@@ -63,7 +62,7 @@ def test_a_group_of_one_vlan_is_not_that_of_another(world):
     assert started(world, "h1") == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1}
     assert started(world, "h3") == {("h9", ()): 1}
     assert started(world, "h8") == {("h4", ()): 1}
-    shown = {(document["group"], document["vlan"]) for document in view.groups(world.core)}
+    shown = {(document["group"], document["vlan"]) for document in world.core.group_view.groups()}
     assert shown == {("239.1.2.3", None), ("239.1.2.3@10", 10), ("239.1.2.3@20", 20)}
 
 
@@ -400,7 +399,7 @@ def test_operators_see_which_vlans_ports_groups_and_routers_are_in():
     router = world.hosts["h7"]
     query = Query(4, 3, router.mac, parse_ip("10.0.0.1"), None, (), 10.0, False, 2, 125.0)
     world.speak("h7", encode(query), 20)
-    shown = view.routers(world.core)
+    shown = world.core.router_view.routers()
     queriers = [(found["family"], found["vlan"], found["ours"], found["address"]) for found in shown["queriers"]]
     assert queriers == [(4, None, True, None), (6, None, True, None), (4, 20, False, "10.0.0.1")]
     place = {"dpid": router.dpid, "port_no": router.port_no, "family": 4, "vlan": 20}

@@ -12,7 +12,6 @@ from controller.config.policy import NamedFabric, Policy
 from controller.config.settings import Limits, Multicast, Querier, RouterPorts
 from controller.events import PacketReceived
 from controller.membership.querier import FAMILIES
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.findings import findings
 from controller.wire.addresses import format_mac
@@ -184,7 +183,7 @@ def told(world):
 
 
 def shown(world):
-    return {dpid: view.fabric_of(world.core, dpid) for dpid in world.switches}
+    return {dpid: world.core.router_view.fabric_of(dpid) for dpid in world.switches}
 
 
 @pytest.fixture
@@ -200,7 +199,7 @@ def test_fabrics_have_the_names_of_the_policy_or_those_of_their_lowest_switches(
     assert shown(world) == {dpid: format_dpid(1 if dpid < 3 else 3) for dpid in (1, 2, 3, 4)}
     world.feed(PolicyLoaded(NAMED))
     assert shown(world) == {1: "left", 2: "left", 3: "right", 4: "right"}
-    assert view.status(world.core)["fabrics"] == 2
+    assert world.core.status_view.status()["fabrics"] == 2
 
 
 def test_a_name_goes_by_the_first_of_its_switches_that_is_there(named):
@@ -291,7 +290,9 @@ def test_two_names_of_one_fabric_are_a_finding(named):
 
 def test_queriers_are_shown_with_their_fabrics(named):
     tell(named, "h7", query(named, "h7"))
-    queriers_of = [(one["family"], one["ours"], one["fabric"]) for one in view.queriers(named.core)["queriers"]]
+    queriers_of = [
+        (one["family"], one["ours"], one["fabric"]) for one in named.core.router_view.queriers()["queriers"]
+    ]
     assert queriers_of == [(4, True, None), (4, False, "right"), (6, True, None)]
 
 

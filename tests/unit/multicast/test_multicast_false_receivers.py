@@ -9,7 +9,6 @@ import pytest
 from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits
 from controller.config.terms import parse_host_term, parse_prefix
-from controller.multicast.view import group as group_document
 from controller.wire.addresses import parse_ip
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.events import HostGone, HostLearnt
@@ -68,7 +67,7 @@ def test_a_join_with_the_address_of_a_member_is_refused(make_world, policy, grou
     reason = next(a.decision.reason for a in world.audits if not a.decision.admit)
     assert "belongs to 02:00:00:00:00:09 at port" in reason
     assert world.core.membership.counters["spoofed-report"] == 3
-    (refused,) = group_document(world.core, group)["refused"]
+    (refused,) = world.core.group_view.group(group)["refused"]
     assert (refused["mac"], refused["rule"]) == ("02:00:00:00:00:02", "(spoofed)")
     assert "belongs to 02:00:00:00:00:09" in refused["reason"]
     assert "membership-spoofed-report" in [notice.kind for notice in world.notices]
@@ -234,7 +233,7 @@ def test_verdicts_outlive_a_restart(make_world):
     assert world.send("h2", GROUP_V6) == {"h9": 1}
     world.feed(HostGone(near.mac, near.dpid, near.port_no))
     world.feed(HostLearnt(host.mac, host.dpid, host.port_no, (host.v6, GLOBAL_V6)))
-    (refused,) = group_document(world.core, GROUP)["refused"]
+    (refused,) = world.core.group_view.group(GROUP)["refused"]
     assert (refused["mac"], refused["rule"]) == ("02:00:00:00:01:01", "(spoofed)")
 
 

@@ -109,7 +109,7 @@ def test_a_static_member_of_an_operator_that_waits_is_found(make_world):
     world.do("static-member-add", dpid=host.dpid, port_no=host.port_no, group="239.1.2.3")
     assert found(world) == []
     world.core.operator.static.served.clear()
-    world.core.topology.edges.discard(host.place)
+    world.core.switches.edges.discard(host.place)
     assert ("static-member-waits", host.dpid, host.port_no) in kinds(world)
 
 
@@ -121,9 +121,9 @@ def test_members_trees_and_senders_without_a_reason_are_found(make_world):
     core, receiver, sender = world.core, world.hosts["h3"], world.hosts["h1"]
     assert found(world) == []
 
-    core.topology.edges -= {receiver.place, sender.place}
+    core.switches.edges -= {receiver.place, sender.place}
     assert kinds(world) == [("members-without-port", *receiver.place), ("sender-without-port", *sender.place)]
-    core.topology.edges |= {receiver.place, sender.place}
+    core.switches.edges |= {receiver.place, sender.place}
 
     group = core.plane.groups[GROUP]
     interests = group.interests.pop(receiver.dpid)

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from controller.events import DeadlineReached, Port, PortChanged
-from controller.multicast.fabric import FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_S
 from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, PORTS_AT_ONCE, FloodPlane
+from controller.multicast.flood_schedule import FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_S
 from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
@@ -27,7 +27,7 @@ def from_nothing(world):
     for group in core.flood.groups():
         for dpid, port_no in core.flood.members(group):
             fresh.interest_changed(dpid, port_no, group, True, world.now)
-    fresh.refresh(core.plane.forest.graph, core.topology.switch_ports(), world.now)
+    fresh.refresh(core.plane.forest.graph, core.flooding.switch_ports(), world.now)
     while fresh.is_behind:
         fresh.advance(world.now)
     return {dpid: dict(fresh._installer.desired(dpid)) for dpid in world.switches}
@@ -45,7 +45,7 @@ def held(world, expected):
 @pytest.mark.parametrize("seed", range(8))
 def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_world, monkeypatch, seed, ports_at_once):
     monkeypatch.setattr("controller.multicast.flood.PORTS_AT_ONCE", ports_at_once)
-    monkeypatch.setattr("controller.multicast.fabric.PORTS_AT_ONCE", 8 * ports_at_once)
+    monkeypatch.setattr("controller.multicast.flood_schedule.PORTS_AT_ONCE", 8 * ports_at_once)
     draw = random.Random(seed)
     world = make_world(draw.choice(("fattree", "leaf-spine")), seed=seed)
     world.is_hasty = ports_at_once == 60
@@ -74,7 +74,7 @@ def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_worl
         if draw.random() < 0.5:
             world.advance(5.0)
     world.advance(10.0)
-    assert world.core.topology._switch_ports == world.core.topology.switch_ports()
+    assert world.core.flooding._ports == world.core.flooding.switch_ports()
     expected = from_nothing(world)
     assert held(world, expected) == expected
 
@@ -86,7 +86,7 @@ def test_a_member_costs_edits_of_its_own_group_alone_and_no_refresh(make_world):
         world.settle()
     world.applied = 0
     world.join("h2", GROUPS[0])
-    assert world.core.topology.flood_due_s is None
+    assert world.core.flooding.due_s is None
     world.settle()
     assert world.applied == 1
 
@@ -96,7 +96,7 @@ def test_what_is_flooded_anyhow_changes_nothing(make_world, group):
     world = make_world("fattree")
     world.applied = 0
     world.join("h1", parse_ip(group))
-    assert world.core.topology.flood_due_s is None
+    assert world.core.flooding.due_s is None
     world.settle()
     assert world.applied == 0
 
@@ -108,7 +108,7 @@ def test_groups_beyond_the_bound_change_nothing(make_world):
     world.settle()
     world.applied = 0
     world.join("h1", parse_ip("ff02::ffff:2"))
-    assert world.core.topology.flood_due_s is None
+    assert world.core.flooding.due_s is None
     world.settle()
     assert world.applied == 0
 
@@ -116,19 +116,19 @@ def test_groups_beyond_the_bound_change_nothing(make_world):
 def test_while_much_of_the_fabric_changes_the_entries_change_more_rarely(make_world):
     world = make_world("fattree")
     world.advance(1.0)
-    follower = world.core.topology
-    follower.flood_soon(world.now)
-    assert follower.flood_due_s == world.now
+    flooding = world.core.flooding
+    flooding.soon(world.now)
+    assert flooding.due_s == world.now
     world.feed(DeadlineReached())
-    follower.flood_soon(world.now)
-    assert follower.flood_due_s == pytest.approx(world.now + FLOOD_SETTLE_S)
+    flooding.soon(world.now)
+    assert flooding.due_s == pytest.approx(world.now + FLOOD_SETTLE_S)
     world.advance(1.0)
     for dpid in sorted(world.switches):
         world.feed(PortChanged(dpid, Port(99, "new", bytes(6), True, 1e9), deleted=False))
     world.feed(DeadlineReached())
-    follower.flood_soon(world.now)
+    flooding.soon(world.now)
     wait_s = FLOOD_SETTLE_S + FLOOD_SETTLE_PER_SWITCH_S * len(world.switches)
-    assert follower.flood_due_s == pytest.approx(world.now + wait_s)
+    assert flooding.due_s == pytest.approx(world.now + wait_s)
 
 
 class Recorded(Installer):

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from controller.multicast import view
 from topology.events import PortRole, PortRoleChanged
 from topology.generators.draft import Draft
 from topology.graph import Graph, NodeKind
@@ -49,7 +48,7 @@ def test_a_group_is_served_on_both_sides_of_a_cut(world):
     world.cut(2, 3)
     world.settle()
     assert settled(world, "h1", "h7") == {"h1": {"h2": 1, "h3": 1}, "h7": {"h5": 1, "h8": 1}}
-    (document,) = view.groups(world.core)
+    (document,) = world.core.group_view.groups()
     assert (document["links"], document["detached"]) == ([[1, 2], [3, 4]], [])
 
 

@@ -13,7 +13,6 @@ from controller.config.policy import LinkAggregation, Policy, Role, Rule
 from controller.config.settings import Multicast, Querier, RouterPorts
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.events import PacketReceived
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
@@ -224,7 +223,7 @@ def test_a_sender_is_shown_once_with_what_it_sends_by_all_legs(bonded: Bonded):
     for rate_bps, leg in enumerate(bonded.legs, 1):
         key = next(key for key in world.core.plane.groups[GROUP].senders if (key.dpid, key.port_no) == leg)
         world.core.plane.groups[GROUP].senders[key].rate_bps = 1000.0 * rate_bps
-    (shown,) = view.group(world.core, GROUP)["senders"]
+    (shown,) = world.core.group_view.group(GROUP)["senders"]
     assert (shown["dpid"], shown["port_no"]) == bonded.legs[0]
     assert shown["rate_bps"] == sum(leg["rate_bps"] for leg in shown["legs"])
     assert [(leg["dpid"], leg["port_no"], leg["rate_bps"]) for leg in shown["legs"]] == [

@@ -143,7 +143,7 @@ class Events(RuleBasedStateMachine):
     @rule(data=st.data())
     def drain(self, data):
         dpid = data.draw(st.sampled_from(sorted(self.world.switches)))
-        drained = self.world.core.topology.drained
+        drained = self.world.core.switches.drained
         if dpid in drained:
             self.world.do("switch-undrain", dpid=dpid)
         elif dpid not in self.gone and len(drained) < 3:

@@ -10,7 +10,6 @@ from controller.config.service_class_settings import QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.ethernet import with_tag
@@ -125,7 +124,7 @@ def test_a_restart_finds_its_marks(world):
 
 def test_the_code_point_of_a_sender_is_shown(world):
     received(world, "h1")
-    (sender,) = view.group(world.core, GROUP)["senders"]
+    (sender,) = world.core.group_view.group(GROUP)["senders"]
     assert sender["dscp"] == 46
 
 

@@ -396,7 +396,7 @@ def test_what_was_set_outlasts_a_restart_without_one_edit(make_world):
     world.advance(30.0)
     assert world.applied == 0
     check(world, members, ["h1"])
-    assert world.core.topology.drained == {first}
+    assert world.core.switches.drained == {first}
     assert first not in on_the_way(world)
     done(world.do("switch-undrain", dpid=first))
     done(world.do("static-member-remove", group=NAME, dpid=place.dpid, port_no=place.port_no))
@@ -406,7 +406,7 @@ def test_what_was_set_outlasts_a_restart_without_one_edit(make_world):
     world.connect_all()
     world.settle()
     check(world, ["h2", "h6"], ["h1"])
-    assert world.core.topology.drained == set()
+    assert world.core.switches.drained == set()
 
 
 @pytest.mark.parametrize(

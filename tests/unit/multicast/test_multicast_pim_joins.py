@@ -12,7 +12,6 @@ from controller.config.settings import Limits, Multicast
 from controller.events import PacketReceived
 from controller.membership.pim_joins import OVERRIDE_S
 from controller.membership.settings import MembershipSettings
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
@@ -164,4 +163,4 @@ def test_a_policy_that_says_nothing_of_joins_any_more_gives_routers_every_group(
     joined.feed(PolicyLoaded(FAST))
     joined.settle()
     assert joined.send("h1") == {"h9": 1, "h4": 1, "h12": 1, "h16": 1}
-    assert [port["joined"] for port in view.routers(joined.core)["router_ports"]] == [None] * 3
+    assert [port["joined"] for port in joined.core.router_view.routers()["router_ports"]] == [None] * 3

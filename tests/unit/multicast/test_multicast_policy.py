@@ -166,8 +166,8 @@ COUNT = 40
 
 def crowd(make_world, monkeypatch, in_force):
     """Return a fabric whose hosts have many groups and send, and whose slices are small."""
-    monkeypatch.setattr("controller.multicast.policy_change.SLICE_STEPS", 4)
-    monkeypatch.setattr("controller.multicast.policy_change.CHANGE_STEPS", 3)
+    monkeypatch.setattr("controller.multicast.reconsideration.SLICE_STEPS", 4)
+    monkeypatch.setattr("controller.multicast.reconsideration.CHANGE_STEPS", 3)
     world = make_world("leaf-spine", in_force)
     for number in range(COUNT):
         world.join("h3", group_of(number))

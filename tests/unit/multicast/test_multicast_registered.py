@@ -16,7 +16,6 @@ from controller.config.vlans import PortVlans
 from controller.effects import ActionTaken
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.findings import findings
 from controller.wire.addresses import format_ip, parse_ip
@@ -211,7 +210,7 @@ def test_a_receiver_is_judged_in_its_own_vlan_by_its_own_names():
     world = RegisteredWorld(policy)
     join_all(world)
     assert started(world, "h1", GROUP) == {copy: 1 for copy in EVERYBODY if copy != ("h9", ())}
-    (refused,) = view.group(world.core, in_domain(GROUP, HOME))["refused"]
+    (refused,) = world.core.group_view.group(in_domain(GROUP, HOME))["refused"]
     assert (refused["rule"], refused["mac"]) == ("no", "02:00:00:00:00:09")
     world.use(REGISTERED)
     assert world.sends("h1", GROUP) == EVERYBODY
@@ -430,7 +429,7 @@ def test_static_members_of_the_policy_file_have_their_vlan(world):
 def test_documents_name_both_vlans(world):
     join_all(world)
     started(world, "h1", GROUP)
-    shown = {document["group"]: document for document in view.groups(world.core)}
+    shown = {document["group"]: document for document in world.core.group_view.groups()}
     assert set(shown) == {"239.5.1.1", "239.5.1.1@20", "239.5.1.1@30", "239.5.1.1@100"}
     assert {name: document["source_vlan"] for name, document in shown.items()} == {
         "239.5.1.1": SOURCE,

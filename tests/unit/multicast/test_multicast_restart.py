@@ -17,7 +17,7 @@ from controller.events import DeadlineReached, JournalLost, PacketReceived
 from controller.log import LogEntry, LogEntryKind, MemoryLog, WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import JournalRead, LogRead, PolicyLoaded
-from controller.multicast.journal import JOURNAL_INTERVAL_S
+from controller.multicast.pending_writes import JOURNAL_INTERVAL_S
 from controller.wire.addresses import format_ip, parse_ip
 from controller.wire.encode import encode
 from controller.wire.packets import PimHello, RecordType

@@ -12,8 +12,8 @@ from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits, Multicast
 from controller.config.terms import MacAddress, Prefix, SwitchPort, parse_prefix
 from controller.events import PacketReceived
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
+from controller.multicast.view import VIEWS
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.frame import decode
@@ -247,7 +247,7 @@ def test_by_default_a_host_that_claims_to_be_a_router_gets_nothing(make_world, f
     assert world.rules() == plain
     assert world.send("h1", group) == {"h9": 1}
     assert world.core.membership.querier(family).is_ours
-    counters = view.status(world.core)["counters"]
+    counters = world.core.status_view.status()["counters"]
     assert (counters["query-refused"], counters["pim-hello-refused"]) == (3, 3)
     kinds = [notice.kind for notice in world.notices]
     assert kinds == ["membership-query-refused", "membership-pim-hello-refused"], "once, and not per packet"
@@ -273,7 +273,7 @@ def test_a_rule_admits_a_router(make_world, version, speech):
     world.settle()
     assert world.send("h1") == {"h9": 1, "h16": 1}
     assert world.core.membership.querier(4).is_ours is (speech is hello)
-    counts = {rule["rule"]: rule for rule in view.rules(world.core)}
+    counts = {rule["rule"]: rule for rule in VIEWS["rules"](world.core)}
     assert counts["uplink"]["allow"] > 0
     with_rules(world)
     assert world.send("h1") == {"h9": 1}, "the rule is gone"
@@ -297,7 +297,7 @@ def test_a_router_gets_only_the_groups_that_its_rule_names(make_world, version):
     world.join("h1", GROUP)
     passed = [place for place, frame in world.packet_outs[outs:] if isinstance(decode(frame), Report)]
     assert passed == [world.hosts["h16"].place], "the report of the one group alone"
-    (shown,) = view.routers(world.core)["router_ports"]
+    (shown,) = world.core.router_view.routers()["router_ports"]
     assert shown["groups"] == ["allow 239.1.2.3"]
     tell(world, "h16", query(world, "h16"))
     assert world.core.membership.querier(4).is_ours, "a querier asks about every group"
@@ -364,7 +364,7 @@ def test_a_restart_brings_no_router_port_back_that_the_policy_refuses_now(make_w
     world.advance(1.0)
     assert world.send("h1") == {}
     assert world.core.membership.querier(4).is_ours
-    assert view.routers(world.core)["router_ports"] == []
+    assert world.core.router_view.routers()["router_ports"] == []
 
 
 def test_a_second_router_at_a_port_is_shown_and_kept(make_world):
@@ -379,7 +379,7 @@ def test_a_second_router_at_a_port_is_shown_and_kept(make_world):
     world.advance(2.0)
     world.restart()
     world.connect_all()
-    (shown,) = view.routers(world.core)["router_ports"]
+    (shown,) = world.core.router_view.routers()["router_ports"]
     assert shown["routers"] == ["10.0.0.16", "10.0.0.77"]
     assert (shown["dpid"], shown["port_no"]) == router.place
 
@@ -413,7 +413,7 @@ def test_a_router_port_on_request_gets_the_groups_that_are_reported_there(make_w
     world.settle()
     assert world.send("h1") == {"h9": 1}
     assert world.rules() == without
-    (shown,) = view.routers(world.core)["router_ports"]
+    (shown,) = world.core.router_view.routers()["router_ports"]
     assert shown["on_request"]
 
 

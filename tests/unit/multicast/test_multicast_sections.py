@@ -12,7 +12,6 @@ from controller.config.policy import Policy
 from controller.config.settings import Limits
 from controller.config.terms import Labelled, NamedSwitch
 from controller.events import SwitchDisconnected
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import format_mac
 
@@ -70,7 +69,7 @@ def test_a_join_appears_and_a_leave_disappears(make_world):
     follower.read()
     assert follower.moved["groups"] == {"239.1.2.3"}
     document = follower.known["groups"]["239.1.2.3"]
-    assert document == json.loads(json.dumps(view.groups(world.core)[0]))
+    assert document == json.loads(json.dumps(world.core.group_view.groups()[0]))
     assert document["size"] == 2
     world.join("h2")
     follower.read()

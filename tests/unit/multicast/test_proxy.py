@@ -12,7 +12,6 @@ from controller.config.settings import Limits, Multicast
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans, Vlans
 from controller.events import PacketReceived
-from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip, parse_name
 from controller.wire.encode import encode
@@ -138,7 +137,7 @@ def test_queries_of_routers_are_answered_and_reach_no_host(make_world):
     assert world.core.counters["proxy-queries"] == 6
     own = bytes.fromhex("025653525401")
     assert {packet.eth_src for _, packet in world.queries(since)} <= {own}
-    assert view.routers(world.core)["queriers"][0]["ours"]
+    assert world.core.router_view.routers()["queriers"][0]["ours"]
 
 
 def test_answers_come_within_the_time_that_the_query_gives(make_world):
@@ -188,7 +187,7 @@ def test_reports_are_in_the_version_that_the_routers_ask_in(make_world, family, 
     assert records(world, since) == [GroupRecord(IS_EX, group)] + [GroupRecord(TO_IN, group)] * leaves
     (notice,) = (notice for notice in world.notices if notice.kind == "proxy-version")
     assert f"v{older} from now on" in notice.text
-    shown = view.routers(world.core)["router_ports"][0]["reported"]
+    shown = world.core.router_view.routers()["router_ports"][0]["reported"]
     assert shown == {"version": older, "group_count": 0, "groups": []}
     world.advance(260.0)
     since = len(world.packet_outs)
@@ -228,7 +227,7 @@ def test_what_hosts_at_the_port_of_a_router_want_is_not_said_there(make_world):
     world = make_world("fattree", OPEN)
     attach(world, "h16", "h12")
     assert said(world, lambda: world.join("h16"), "h16") == []
-    assert view.routers(world.core)["router_ports"][0]["reported"]["group_count"] == 1
+    assert world.core.router_view.routers()["router_ports"][0]["reported"]["group_count"] == 1
     assert said(world, lambda: world.join("h1"), "h16") == [GroupRecord(TO_EX, GROUP)]
     assert said(world, lambda: world.leave("h1"), "h12") == []
 
@@ -271,10 +270,10 @@ def test_a_policy_that_turns_it_on_takes_the_place_of_a_querier_there(make_world
     world = make_world("fattree", replace(OPEN, multicast=ROUTED))
     tell(world, "h16", query(world, "h16"))
     world.join("h1")
-    assert not view.routers(world.core)["queriers"][0]["ours"]
+    assert not world.core.router_view.routers()["queriers"][0]["ours"]
     turned_on = PolicyLoaded(OPEN)
     assert said(world, lambda: world.feed(turned_on)) == [GroupRecord(IS_EX, GROUP)]
-    assert view.routers(world.core)["queriers"][0]["ours"]
+    assert world.core.router_view.routers()["queriers"][0]["ours"]
     assert said(world, lambda: world.feed(PolicyLoaded(replace(OPEN, multicast=ROUTED)))) == []
     outs = len(world.packet_outs)
     world.join("h2")

@@ -1,0 +1,31 @@
+"""Whom it is told that a group is another one than it was: the log and the change feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.multicast.change_feed import ChangeFeed
+from controller.multicast.pending_writes import PendingWrites
+from controller.multicast.registered import RegisteredGroups
+
+
+class GroupChanges:
+    """Has changes of groups, by name, written and shown."""
+
+    def __init__(self, registered: RegisteredGroups, pending_writes: PendingWrites, feed: ChangeFeed) -> None:
+        self._registered = registered
+        self._pending_writes = pending_writes
+        self._feed = feed
+
+    def changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
+        """Take note that a group changed, and who is known of it at a switch."""
+        self._pending_writes.group_changed(group, now, dpid)
+        self._feed.groups.touch(group)
+        if self._registered.is_used and (carrier := self._registered.carrier(group)) != group:
+            self._pending_writes.group_changed(carrier, now)
+            self._feed.groups.touch(carrier)
+
+    def all_changed(self, groups: Iterable[bytes], now: float) -> None:
+        """Take note that groups changed."""
+        for group in groups:
+            self.changed(group, now)

@@ -1,0 +1,55 @@
+"""What operators set, as the log and the core tell each other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from controller.log import LogEntry, LogEntryKind
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
+
+
+class OperatorSettings(NamedTuple):
+    """What a log says that operators have set."""
+
+    static_members: tuple[tuple[int, int, bytes], ...] = ()
+    router_ports: tuple[tuple[int, int, int], ...] = ()
+    drained: tuple[int, ...] = ()
+
+
+class OperatorSetting(NamedTuple):
+    """What an operator set, `subject` saying what kind: a static member (`what` is the group), a router port (the
+    family), or a drained switch."""
+
+    subject: str
+    dpid: int
+    port_no: int = 0
+    what: bytes | int = 0
+
+
+def setting_entry(setting: OperatorSetting, is_set: bool) -> LogEntry:
+    """Return what the log is told of a setting."""
+    subject, dpid, port_no, what = setting
+    value: dict[str, Any] = {"dpid": dpid}
+    key = f"{subject}/{dpid}"
+    if isinstance(what, bytes):
+        value |= {"port_no": port_no, "group": format_ip(what)}
+        key += f"/{port_no}/{value['group']}"
+    elif subject == "router-port":
+        value |= {"port_no": port_no, "family": what}
+        key += f"/{port_no}/{what}"
+    return LogEntry.of_record(LogEntryKind.DECISION, key, value if is_set else None)
+
+
+def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:
+    """Return what the log says of a static member; TypeError or ValueError where it cannot be read."""
+    group = parse_name(text)
+    if not is_multicast_ip(group):
+        raise ValueError("no group")
+    return int(dpid), int(port_no), group
+
+
+def read_router_port(dpid: Any, port_no: Any, family: Any) -> tuple[int, int, int]:
+    """Return what the log says of a router port; TypeError or ValueError where it cannot be read."""
+    if family not in (4, 6):
+        raise ValueError("no family")
+    return int(dpid), int(port_no), int(family)
