@@ -49,16 +49,12 @@ class AlarmDatabase(StateDatabase):
                 put.append((part, id_, json.dumps(document, separators=(",", ":"))))
         if not put and not removed:
             return True
-        try:
-            database = self._open()
-            with database:
-                replace_rows(database, "kept", put)
-                database.executemany("DELETE FROM kept WHERE part = ? AND id = ?", removed)
-        except sqlite3.Error as error:
-            self._failed(error)
-            return False
-        self.fault = ""
-        return True
+
+        def change(database: sqlite3.Connection) -> None:
+            replace_rows(database, "kept", put)
+            database.executemany("DELETE FROM kept WHERE part = ? AND id = ?", removed)
+
+        return self._transact(change)
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -60,29 +60,25 @@ class AllocationState(StateDatabase):
         ports, cpus = changes.state["ports"], changes.state["cpus"]
         if not ports and not changes.forgotten:
             return True
-        try:
-            database = self._open()
-            with database:
-                database.executemany(
-                    f"REPLACE INTO ports VALUES ({', '.join('?' * len(_PORT_COLUMNS))})",
-                    [
-                        (
-                            name,
-                            *(port[key] for key in _PORT_COLUMNS[1:5]),
-                            *(port["metrics"][key] for key in _METRICS),
-                        )
-                        for name, port in ports.items()
-                    ],
-                )
-                database.executemany(
-                    f"REPLACE INTO cpus VALUES ({', '.join('?' * len(_CPU_COLUMNS))})",
-                    [(name, *(values[key] for key in _METRICS)) for name, values in cpus.items()],
-                )
-                database.executemany("DELETE FROM ports WHERE name = ?", [(name,) for name in changes.forgotten])
-                if changes.forgotten:
-                    database.execute("DELETE FROM cpus WHERE name NOT IN (SELECT cpu FROM ports WHERE cpu NOT NULL)")
-        except sqlite3.Error as error:
-            self._failed(error)
-            return False
-        self.fault = ""
-        return True
+
+        def change(database: sqlite3.Connection) -> None:
+            database.executemany(
+                f"REPLACE INTO ports VALUES ({', '.join('?' * len(_PORT_COLUMNS))})",
+                [
+                    (
+                        name,
+                        *(port[key] for key in _PORT_COLUMNS[1:5]),
+                        *(port["metrics"][key] for key in _METRICS),
+                    )
+                    for name, port in ports.items()
+                ],
+            )
+            database.executemany(
+                f"REPLACE INTO cpus VALUES ({', '.join('?' * len(_CPU_COLUMNS))})",
+                [(name, *(values[key] for key in _METRICS)) for name, values in cpus.items()],
+            )
+            database.executemany("DELETE FROM ports WHERE name = ?", [(name,) for name in changes.forgotten])
+            if changes.forgotten:
+                database.execute("DELETE FROM cpus WHERE name NOT IN (SELECT cpu FROM ports WHERE cpu NOT NULL)")
+
+        return self._transact(change)

@@ -49,21 +49,17 @@ class AnomalyDatabase(StateDatabase):
         """Keep changes and return whether that was done; where not, the next ones must tell of every member."""
         if not state.members and not state.forgotten:
             return True
-        try:
-            database = self._open()
-            with database:
-                database.execute("REPLACE INTO chain VALUES (1, ?)", (state.chain,))
-                database.executemany(
-                    "REPLACE INTO members VALUES (?, ?, ?, ?, ?)",
-                    [(str(member.dpid), *member[1:]) for member in state.members],
-                )
-                database.executemany("REPLACE INTO bins VALUES (?, ?, ?)", state.bins)
-                database.executemany(
-                    "DELETE FROM members WHERE dpid = ? AND port_no = ?",
-                    [(str(dpid), port_no) for dpid, port_no in state.forgotten],
-                )
-        except sqlite3.Error as error:
-            self._failed(error)
-            return False
-        self.fault = ""
-        return True
+
+        def change(database: sqlite3.Connection) -> None:
+            database.execute("REPLACE INTO chain VALUES (1, ?)", (state.chain,))
+            database.executemany(
+                "REPLACE INTO members VALUES (?, ?, ?, ?, ?)",
+                [(str(member.dpid), *member[1:]) for member in state.members],
+            )
+            database.executemany("REPLACE INTO bins VALUES (?, ?, ?)", state.bins)
+            database.executemany(
+                "DELETE FROM members WHERE dpid = ? AND port_no = ?",
+                [(str(dpid), port_no) for dpid, port_no in state.forgotten],
+            )
+
+        return self._transact(change)

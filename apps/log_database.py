@@ -61,18 +61,14 @@ class LogDatabase(StateDatabase):
                 removed.append((key,))
             else:
                 put.append((key, entry.kind.value, revision, entry.text))
-        try:
-            database = self._open()
-            with database:
-                database.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?)", put)
-                database.executemany("DELETE FROM entries WHERE key = ?", removed)
-                if batch.sweep_below is not None:
-                    database.execute("DELETE FROM entries WHERE revision < ?", (batch.sweep_below,))
-        except sqlite3.Error as error:
-            self._failed(error)
-            return False
-        self.fault = ""
-        return True
+
+        def change(database: sqlite3.Connection) -> None:
+            database.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?)", put)
+            database.executemany("DELETE FROM entries WHERE key = ?", removed)
+            if batch.sweep_below is not None:
+                database.execute("DELETE FROM entries WHERE revision < ?", (batch.sweep_below,))
+
+        return self._transact(change)
 
     def _open(self) -> sqlite3.Connection:
         database = super()._open()

@@ -17,6 +17,7 @@ from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_apps, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
+from apps.openflow.stats_app import StatsApp
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.state_dir import own_state_dir
 from apps.status_server import QuestionRefused
@@ -29,7 +30,7 @@ from controller.performance.alarms import LINK_DOWN
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
 from controller.performance.event_texts import event_text
 from controller.performance.events import EventState, PortEvent, PortSeverity
-from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
+from controller.performance.poller import SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
@@ -45,7 +46,7 @@ SCRAPE_BEGIN_S = 0.5
 """A scrape goes on without what the loop has not begun to tell by then."""
 
 
-class MonitorApp(DeclaredApp, FabricApp):
+class MonitorApp(DeclaredApp, FabricApp, StatsApp):
     """Feeds the monitor's core, and hands what comes out to files, Prometheus, logs, console and trees.
 
     It never changes a flow entry. `core.poller` decides which switches are polled.
@@ -83,7 +84,6 @@ class MonitorApp(DeclaredApp, FabricApp):
             raise SystemExit(f"vsrt: monitor: {error}") from error
         self._perform.update(
             {
-                RequestStats: self._request_stats,
                 SamplesRated: self._samples_rated,
                 EventsRaised: self._events_raised,
                 LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
@@ -130,11 +130,6 @@ class MonitorApp(DeclaredApp, FabricApp):
         self.sections.noticed(notice, time.time())
 
     # Effects.
-
-    def _request_stats(self, effect: RequestStats) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            datapath.send(effect.message)
 
     def _samples_rated(self, effect: SamplesRated) -> None:
         epochs = self.core.epochs_of(effect.samples.rows) if isinstance(self.core, SharedMonitorCore) else None
@@ -195,11 +190,7 @@ class MonitorApp(DeclaredApp, FabricApp):
         MAIN_DISPATCHER,
     )
     def _stats_received(self, event: Any) -> None:
-        message = event.msg
-        if message.xid >> 24 == self.core.xid_tag:
-            datapath = message.datapath
-            version = datapath.ofproto.OFP_VERSION
-            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), message.received_s))
+        self.take_stats(event.msg)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, MAIN_DISPATCHER)
     def _role_wanted(self, event: Any) -> None:

@@ -47,23 +47,19 @@ class NormalcyDatabase(StateDatabase):
         """Keep changes and return whether that was done; where not, the next ones must tell of every port."""
         if not state.ports and not state.forgotten:
             return True
-        try:
-            database = self._open()
-            with database:
-                kept = database.execute("SELECT chain FROM chain").fetchone()
-                if kept is not None and kept[0] != state.chain:
-                    database.execute("DELETE FROM ports")
-                database.execute("REPLACE INTO chain VALUES (1, ?)", (state.chain,))
-                database.executemany(
-                    "REPLACE INTO ports VALUES (?, ?, ?, ?, ?)",
-                    [(str(port.dpid), *port[1:]) for port in state.ports],
-                )
-                database.executemany(
-                    "DELETE FROM ports WHERE dpid = ? AND port_no = ?",
-                    [(str(dpid), port_no) for dpid, port_no in state.forgotten],
-                )
-        except sqlite3.Error as error:
-            self._failed(error)
-            return False
-        self.fault = ""
-        return True
+
+        def change(database: sqlite3.Connection) -> None:
+            kept = database.execute("SELECT chain FROM chain").fetchone()
+            if kept is not None and kept[0] != state.chain:
+                database.execute("DELETE FROM ports")
+            database.execute("REPLACE INTO chain VALUES (1, ?)", (state.chain,))
+            database.executemany(
+                "REPLACE INTO ports VALUES (?, ?, ?, ?, ?)",
+                [(str(port.dpid), *port[1:]) for port in state.ports],
+            )
+            database.executemany(
+                "DELETE FROM ports WHERE dpid = ? AND port_no = ?",
+                [(str(dpid), port_no) for dpid, port_no in state.forgotten],
+            )
+
+        return self._transact(change)

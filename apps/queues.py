@@ -11,9 +11,9 @@ from apps.openflow.bus import AlarmReported
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import MAIN_DISPATCHER, ofp_event, set_ev_cls
+from apps.openflow.stats_app import StatsApp
 from apps.ovsdb_session import OvsdbSession
 from apps.registry import APPS
-from controller.performance.poller import RequestStats, StatsReceived
 from controller.queues.core import QueueCore
 from controller.queues.events import DatabaseEvent, ReadAnew, ServersWanted, Transact
 from controller.queues.sections import QueueSections
@@ -21,7 +21,7 @@ from controller.queues.sections import QueueSections
 _REQUIRED_APP = APPS["queues"].required_modules()
 
 
-class QueuesApp(DeclaredApp, FabricApp):
+class QueuesApp(DeclaredApp, FabricApp, StatsApp):
     """Feeds the core of queues with what switches and OVSDB servers tell, and has these do its transactions.
 
     It changes no flow entry: those name the queues by themselves.
@@ -36,7 +36,6 @@ class QueuesApp(DeclaredApp, FabricApp):
         self._sessions: dict[str, OvsdbSession] = {}
         self._perform.update(
             {
-                RequestStats: self._request_stats,
                 ServersWanted: self._servers_wanted,
                 Transact: self._transact,
                 ReadAnew: self._read_anew,
@@ -54,11 +53,6 @@ class QueuesApp(DeclaredApp, FabricApp):
         super().end()
         for session in self._sessions.values():
             session.close()
-
-    def _request_stats(self, effect: RequestStats) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            datapath.send(effect.message)
 
     def _servers_wanted(self, effect: ServersWanted) -> None:
         for server in [server for server in self._sessions if server not in effect.servers]:
@@ -83,8 +77,4 @@ class QueuesApp(DeclaredApp, FabricApp):
 
     @set_ev_cls(ofp_event.EventOFPQueueStatsReply, MAIN_DISPATCHER)
     def _stats_received(self, event: Any) -> None:
-        message = event.msg
-        if message.xid >> 24 == self.core.xid_tag:
-            datapath = message.datapath
-            version = datapath.ofproto.OFP_VERSION
-            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), message.received_s))
+        self.take_stats(event.msg)

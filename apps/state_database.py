@@ -7,7 +7,7 @@ import itertools
 import logging
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,18 @@ class StateDatabase:
                 raise
             self._database = database
         return self._database
+
+    def _transact(self, change: Callable[[sqlite3.Connection], None]) -> bool:
+        """Have all of a change kept and return whether that was done; where not, none of it was."""
+        try:
+            database = self._open()
+            with database:
+                change(database)
+        except sqlite3.Error as error:
+            self._failed(error)
+            return False
+        self.fault = ""
+        return True
 
     def _checked(self) -> sqlite3.Connection | None:
         """Return the database, None where it was damaged and is set aside now; sqlite3.Error where it is unusable."""

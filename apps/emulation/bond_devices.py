@@ -239,15 +239,5 @@ def _has_carrier(leg: BondInterface) -> bool:
     return bool(answer[1])
 
 
-def serve() -> None:
-    """Answer requests and hand frames on until standard input ends."""
-    devices = BondDevices()
-    commands = traffic.Commands(devices.handle)
-    devices.poll.register(commands.descriptor, select.EPOLLIN)
-    while commands.open:
-        devices.step()
-        commands.read()
-
-
 if __name__ == "__main__":
-    serve()
+    traffic.serve_devices(BondDevices())

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from apps.emulation import processes, status
@@ -53,7 +52,7 @@ def listening(port: int) -> bool:
     return False
 
 
-class ControllerProcess:
+class ControllerProcess(processes.ManagedProcess):
     """Context manager around a live controller; `policy` is its policy file, `tls` what switches are spoken with by.
 
     As the `controller` of an `EmulatedFabric` it starts while the fabric is built, and ends with it.
@@ -80,19 +79,6 @@ class ControllerProcess:
         self.socket = self.directory / "status.sock"
         self.log_path = self.directory / "controller.log"
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> ControllerProcess:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def pid(self) -> int:

@@ -10,7 +10,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from apps.emulation import processes
@@ -41,7 +40,7 @@ def kernel_datapath_available() -> bool:
     return module.exists()
 
 
-class PrivateOpenVSwitch:
+class PrivateOpenVSwitch(processes.ManagedProcess):
     """Context manager that runs ovsdb-server and ovs-vswitchd for us alone.
 
     Inside it the environment points Open vSwitch's tools, and so Mininet, at this instance. `datapath` is the
@@ -55,26 +54,17 @@ class PrivateOpenVSwitch:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._database: tuple[str, ...] = ()
 
-    def __enter__(self) -> PrivateOpenVSwitch:
+    def start(self) -> None:
+        """Start both, and wait until they have taken the configuration."""
         self.directory = Path(tempfile.mkdtemp(prefix="vsrt-ovs-"))
         for name in DIRECTORY_VARIABLES:
             self._environment[name] = os.environ.get(name)
             os.environ[name] = str(self.directory)
         self._environment["PATH"] = os.environ.get("PATH")
         os.environ["PATH"] = f"{os.environ.get('PATH', '')}:{DAEMON_PATH}"
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
+        self._start_daemons()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _start(self) -> None:
+    def _start_daemons(self) -> None:
         database, listener = self.directory / "conf.db", self.directory / "db.sock"
         self._database = (f"--remote=punix:{listener}", str(database))
         for tool in ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"):

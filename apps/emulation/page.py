@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 
 from apps.emulation import processes
 from apps.emulation.processes import EmulationError
@@ -21,7 +20,7 @@ START_TIMEOUT_S = 20.0
 POLL_S = 0.05
 
 
-class PageProcess:
+class PageProcess(processes.ManagedProcess):
     """Context manager around `vsrt dashboard` for the controller with the status socket `path`, there yet or not.
 
     It has to be entered outside the network of the emulation, so that a browser reaches it. `token` allows changes.
@@ -34,20 +33,8 @@ class PageProcess:
         self._directory = tempfile.TemporaryDirectory(prefix="vsrt-page-")
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> PageProcess:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the process, and wait until it serves the page."""
         directory = Path(self._directory.name)
         token_file = directory / "token"
         token_file.touch(mode=0o600)

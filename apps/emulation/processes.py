@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 STOP_TIMEOUT_S = 5.0
 NICENESS = -10
@@ -15,6 +18,31 @@ NICENESS = -10
 
 class EmulationError(RuntimeError):
     """The emulated network, or a process in it, did not do what it was asked to."""
+
+
+class ManagedProcess(ABC):
+    """Context manager around processes: `close` ends them however far `start` came."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start them, and wait until they can be used."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End them."""
 
 
 def start(

@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 MAGIC = b"VSRT"
 HEADER = struct.Struct("!4sIHHIQ")
@@ -141,3 +141,24 @@ class Commands:
             self._rest = answer_lines(self._handle, self._rest + data)
         else:
             self.open = False
+
+
+class PolledDevices(Protocol):
+    """Devices that are kept in step with what is asked on standard input."""
+
+    poll: select.epoll
+
+    def handle(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Carry out a request and return its reply."""
+
+    def step(self) -> None:
+        """Wait for frames or a request, and hand frames on."""
+
+
+def serve_devices(devices: PolledDevices) -> None:
+    """Answer requests and hand frames on until standard input ends."""
+    commands = Commands(devices.handle)
+    devices.poll.register(commands.descriptor, select.EPOLLIN)
+    while commands.open:
+        devices.step()
+        commands.read()

@@ -93,15 +93,5 @@ class VlanDevices:
             parent.send(frame[:12] + struct.pack("!HH", traffic.TAG_PROTOCOL, vlan_id) + frame[12:])
 
 
-def serve() -> None:
-    """Answer requests and hand frames on until standard input ends."""
-    devices = VlanDevices()
-    commands = traffic.Commands(devices.handle)
-    devices.poll.register(commands.descriptor, select.EPOLLIN)
-    while commands.open:
-        devices.step()
-        commands.read()
-
-
 if __name__ == "__main__":
-    serve()
+    traffic.serve_devices(VlanDevices())

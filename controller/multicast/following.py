@@ -34,6 +34,7 @@ from controller.multicast.restored import (
     Record,
     RestoredGroup,
     RestoredTree,
+    is_in_domain,
     read_alias,
     read_heard,
     read_logged_link,
@@ -355,20 +356,12 @@ class Following:
                 self._partial[address] = None
 
     def _follow_records(self, differences: _Differences, vlan_id: int, now: float) -> None:
-        came = [record for record in differences.came if self._is_in_domain(record, vlan_id)]
+        came = [record for record in differences.came if is_in_domain(record, vlan_id, self._vlan_ports)]
         if not (came or differences.gone):
             return
         membership = self._memberships.of(vlan_id)
         effects = forget(membership, differences.gone, now) + membership.restore(came, now)
         self._following_members.apply(_last_interests(effects), now, vlan_id=vlan_id)
-
-    def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
-        """Tell whether the port of a record is in a domain; what cannot be read is left to who counts it."""
-        try:
-            place = int(record["dpid"]), int(record["port_no"])
-        except UNREADABLE:
-            return True
-        return self._vlan_ports.has(*place, vlan_id)
 
 
 def _static_key(value: Record) -> tuple[int, int, bytes]:

@@ -29,7 +29,7 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
-from controller.multicast.restored import UNREADABLE, LogReader, Restored, RestoredGroup
+from controller.multicast.restored import LogReader, Restored, RestoredGroup, is_in_domain
 from controller.multicast.senders import SenderTable
 from controller.multicast.switches import Switches
 from topology.live import LiveFabric
@@ -211,7 +211,7 @@ class Restart:
             self._edge_ports.suspended(dpid, port_no, self._now)
             yield TOPOLOGY_COST
         for vlan_id, routers in restored.routers.items():
-            known = [record for record in routers if self._is_in_domain(record, vlan_id)]
+            known = [record for record in routers if is_in_domain(record, vlan_id, self._vlan_ports)]
             self._following_members.apply(
                 self._memberships.of(vlan_id).restore(known, self._now), self._now, vlan_id=vlan_id
             )
@@ -227,7 +227,7 @@ class Restart:
         vlan_id = domain_of(address)
         self._plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
-            if self._is_in_domain(record, vlan_id):
+            if is_in_domain(record, vlan_id, self._vlan_ports):
                 effects = self._memberships.of(vlan_id).restore((record,), self._now)
                 self._following_members.apply(effects, self._now, vlan_id=vlan_id)
             yield MEMBER_COST
@@ -244,11 +244,3 @@ class Restart:
         """Return groups, those first whose members get another one, which so has them before its tree is adopted."""
         carrier = self._registered.carrier
         return sorted(groups, key=lambda group: carrier(group.address) == group.address)
-
-    def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
-        """Tell whether the port of a record is in a domain; what cannot be read is left to who counts it."""
-        try:
-            place = int(record["dpid"]), int(record["port_no"])
-        except UNREADABLE:
-            return True
-        return self._vlan_ports.has(*place, vlan_id)

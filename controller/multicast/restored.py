@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator_settings import OperatorSettings, read_router_port, read_static_member
@@ -211,6 +212,15 @@ def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[Se
             raise ValueError("no rate")
         alias = int(entry.get("alias", 0))
         yield key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps, alias=alias)
+
+
+def is_in_domain(record: Record, vlan_id: int, vlan_ports: VlanPorts) -> bool:
+    """Tell whether the port of a record is in a domain; what cannot be read is left to who counts it."""
+    try:
+        place = int(record["dpid"]), int(record["port_no"])
+    except UNREADABLE:
+        return True
+    return vlan_ports.has(*place, vlan_id)
 
 
 def read_switch_ports(value: Record) -> LoggedSwitch:
