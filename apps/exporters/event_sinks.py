@@ -10,8 +10,8 @@ from typing import Any
 
 from apps.exporters import rfc5424
 from apps.exporters.event_log import EventLogFile
-from apps.exporters.settings import EventLogSettings, SyslogSettings
-from apps.exporters.sink import RatedSamples, SinkState
+from apps.exporters.settings import EventLogSettings, OutputSettings, SyslogSettings
+from apps.exporters.sink import MakeSink, RatedSamples, Sink, SinkState, Sources
 from apps.exporters.syslog import SyslogSender
 from controller.performance.event_texts import event_text
 from controller.performance.events import EventState, PortEvent, PortSeverity
@@ -24,6 +24,8 @@ SYSLOG_SEVERITY = {
     PortSeverity.CRITICAL: rfc5424.SyslogSeverity.CRITICAL,
 }
 """Of a condition that begins; its end is a notice."""
+
+EVENT_LOG = "events.jsonl"
 
 
 def document(event: PortEvent, ports: PortRows) -> dict[str, Any]:
@@ -118,3 +120,16 @@ class SyslogSink:
     def close(self) -> None:
         """Close the socket."""
         self._sender.close()
+
+
+def _event_log(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.event_log
+    return wanted and EventLogSink(of.state_dir / EVENT_LOG, wanted, of.ports, of.logger)
+
+
+def _syslog(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.syslog
+    return wanted and SyslogSink(wanted, of.ports, of.logger, of.spoken)
+
+
+OUTPUTS: dict[str, MakeSink] = {"event_log": _event_log, "syslog": _syslog}

@@ -8,11 +8,13 @@ from pathlib import Path
 from apps.exporters.row_files import RowFiles
 from apps.exporters.rows import PortKeys, counter_rows, rate_rows, roll_up_rows
 from apps.exporters.schema import ROLL_UPS, RecordKind
-from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import RatedSamples
+from apps.exporters.settings import HistorySettings, OutputSettings
+from apps.exporters.sink import MakeSink, RatedSamples, Sink, Sources
 from controller.performance.events import PortEvent
 from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
+
+HISTORY_DIRECTORY = "history"
 
 
 class HistorySink(RowFiles):
@@ -58,3 +60,16 @@ class RollUpSink(RowFiles):
     def roll_up(self, roll_ups: RollUps) -> None:
         """Take roll-ups whose time is over. Never waits for the disk."""
         self.put(roll_up_rows(roll_ups, self._keys))
+
+
+def _history(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.history
+    return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger, of.monitor)
+
+
+def _roll_ups(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.roll_ups
+    return wanted and RollUpSink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
+
+
+OUTPUTS: dict[str, MakeSink] = {"history": _history, "roll_ups": _roll_ups}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from apps.exporters import metrics
 from apps.exporters.endpoint import close_endpoint, open_endpoint
 from apps.exporters.exposition import MetricFamily, label_set, lines, metric_texts
-from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Ask, Overview, RatedSamples, SinkState, ask_here
+from apps.exporters.settings import OutputSettings, PrometheusSettings
+from apps.exporters.sink import Ask, MakeSink, Overview, RatedSamples, Sink, SinkState, Sources, ask_here
 from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, UNSUPPORTED
@@ -234,3 +234,11 @@ def _shares(
     percentages: Iterable[tuple[dict[str, object], float | None]],
 ) -> Iterator[tuple[dict[str, object], float]]:
     return ((labels, pct / 100.0) for labels, pct in percentages if pct is not None)
+
+
+def _prometheus(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.prometheus
+    return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger, of.ask)
+
+
+OUTPUTS: dict[str, MakeSink] = {"prometheus": _prometheus}

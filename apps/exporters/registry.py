@@ -3,70 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from pkgutil import iter_modules
 
-from apps.exporters.event_sinks import EventLogSink, SyslogSink
-from apps.exporters.history_sink import HistorySink, RollUpSink
-from apps.exporters.prometheus_sink import PrometheusSink
+from apps import exporters
 from apps.exporters.settings import OutputSettings
-from apps.exporters.sink import Ask, Overview, RatedSamples, Sink, SinkState, ask_here
+from apps.exporters.sink import Ask, MakeSink, Overview, RatedSamples, Sink, SinkState, Sources, ask_here
 from controller.performance.events import PortEvent
 from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
-HISTORY_DIRECTORY = "history"
-EVENT_LOG = "events.jsonl"
+
+def _found() -> dict[str, MakeSink]:
+    """Return the outputs of all modules of this package that are called after sinks: their `OUTPUTS`."""
+    found: dict[str, MakeSink] = {}
+    for module in iter_modules(exporters.__path__):
+        if module.name.endswith(("_sink", "_sinks")):
+            found |= import_module(f"{exporters.__name__}.{module.name}").OUTPUTS
+    return found
 
 
-class Sources(NamedTuple):
-    """What outputs are made with; `states` says how all of them fare, `ask` runs a question on the monitor's loop,
-    `spoken` puts the names of switches and ports into a text that has their ids, `monitor` names who shares switches.
-    """
-
-    state_dir: Path
-    ports: PortRows
-    overview: Callable[[], Overview]
-    states: Callable[[], Mapping[str, SinkState]]
-    logger: logging.Logger
-    ask: Ask
-    spoken: Callable[[str], str]
-    monitor: str = ""
-
-
-def _history(settings: OutputSettings, of: Sources) -> Sink | None:
-    wanted = settings.history
-    return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger, of.monitor)
-
-
-def _roll_ups(settings: OutputSettings, of: Sources) -> Sink | None:
-    wanted = settings.roll_ups
-    return wanted and RollUpSink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
-
-
-def _prometheus(settings: OutputSettings, of: Sources) -> Sink | None:
-    wanted = settings.prometheus
-    return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger, of.ask)
-
-
-def _event_log(settings: OutputSettings, of: Sources) -> Sink | None:
-    wanted = settings.event_log
-    return wanted and EventLogSink(of.state_dir / EVENT_LOG, wanted, of.ports, of.logger)
-
-
-def _syslog(settings: OutputSettings, of: Sources) -> Sink | None:
-    wanted = settings.syslog
-    return wanted and SyslogSink(wanted, of.ports, of.logger, of.spoken)
-
-
-SINKS: dict[str, Callable[[OutputSettings, Sources], Sink | None]] = {
-    "history": _history,
-    "roll_ups": _roll_ups,
-    "prometheus": _prometheus,
-    "event_log": _event_log,
-    "syslog": _syslog,
-}
+SINKS: dict[str, MakeSink] = _found()
 """Outputs by name; each makes its sink, None where the settings do not ask for it."""
 
 

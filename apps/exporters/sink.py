@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.exporters.settings import OutputSettings
 from controller.performance.batch import SampleRates, Samples
 from controller.performance.events import PortEvent
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 Ask = Callable[[Callable[[], Any]], Any]
@@ -97,3 +101,22 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Put what was taken where it belongs, and end."""
+
+
+class Sources(NamedTuple):
+    """What outputs are made with; `states` says how all of them fare, `ask` runs a question on the monitor's loop,
+    `spoken` puts the names of switches and ports into a text that has their ids, `monitor` names who shares switches.
+    """
+
+    state_dir: Path
+    ports: PortRows
+    overview: Callable[[], Overview]
+    states: Callable[[], Mapping[str, SinkState]]
+    logger: logging.Logger
+    ask: Ask
+    spoken: Callable[[str], str]
+    monitor: str = ""
+
+
+MakeSink: TypeAlias = Callable[[OutputSettings, Sources], Sink | None]
+"""Makes an output of what operators say about it; None where they do not want it."""

@@ -14,8 +14,8 @@ from controller.simulation.routed import RoutedLinks
 from controller.simulation.trees import PlacedTrees, TreeLinks
 from controller.trees.algorithm import Algorithm
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
+from controller.trees.builders.pim import RoutedTree
 from controller.trees.bulk import BulkFabric, Groups, place
-from controller.trees.pim import RoutedTree
 from controller.trees.tree import Tree, TreeRole
 from topology.graph import NodeId
 

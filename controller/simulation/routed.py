@@ -1,4 +1,4 @@
-"""The trees of `controller.trees.pim` for many groups at once: all groups take their next hops together."""
+"""The trees of `controller.trees.builders.pim` for many groups at once: all groups take their next hops together."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from controller.simulation.data_centre import DataCentre, Ints
 from controller.simulation.groups import SimulatedGroups
 from controller.simulation.trees import TreeLinks, salts
+from controller.trees.builders.pim import RoutedTree
 from controller.trees.network import MASK
-from controller.trees.pim import RoutedTree
 
 MAX_KNOWN_HOPS = 1_000_000
 """Pairs of switch and root whose next hops are remembered."""

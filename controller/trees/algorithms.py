@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
+from controller.trees import builders
 from controller.trees.algorithm import Algorithm
-from controller.trees.literal import LiteralVsrt
-from controller.trees.pim import FixedCoreTree, RandomCoreTree, SourceTree, StaticUplinkTree
-from controller.trees.steiner import SteinerTree
-from controller.trees.vsrt import Vsrt
 
 DEFAULT_ALGORITHM = "vsrt"
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
-    "vsrt": Vsrt,
-    "vsrt-literal": LiteralVsrt,
-    "pim-sm-fixed-core": FixedCoreTree,
-    "pim-sm-random-core": RandomCoreTree,
-    "pim-sm-static-uplink": StaticUplinkTree,
-    "source-tree": SourceTree,
-    "steiner": SteinerTree,
-}
+
+def _found() -> dict[str, type[Algorithm]]:
+    """Return the algorithms of all modules in `controller.trees.builders`, the default one first."""
+    found: dict[str, type[Algorithm]] = {}
+    for module in iter_modules(builders.__path__):
+        for name, algorithm in import_module(f"{builders.__name__}.{module.name}").ALGORITHMS.items():
+            if name in found:
+                raise ValueError(f"two tree algorithms are called {name}")
+            found[name] = algorithm
+    return {name: found[name] for name in sorted(found, key=lambda name: (name != DEFAULT_ALGORITHM, name))}
+
+
+ALGORITHMS: dict[str, type[Algorithm]] = _found()

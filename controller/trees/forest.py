@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from controller.trees import cables, degraded, flows
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
+from controller.trees.builders.vsrt import Vsrt
 from controller.trees.fabric import merged_pod
 from controller.trees.link_users import LinkUsers
 from controller.trees.network import Network
@@ -31,7 +32,6 @@ from controller.trees.tree import (
     spanning,
     terminals_served,
 )
-from controller.trees.vsrt import Vsrt
 from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Link, NodeId, NodeKind
 from topology.loads import LinkLoads
 

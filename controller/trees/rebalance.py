@@ -13,9 +13,9 @@ from math import inf
 from typing import NamedTuple
 
 from controller.trees import cables, flows
+from controller.trees.builders.vsrt import Vsrt
 from controller.trees.network import MASK
 from controller.trees.tree import Index, Tree, TreePlan
-from controller.trees.vsrt import Vsrt
 from topology.loads import LinkLoads
 
 PASSES = 3

@@ -7,19 +7,19 @@ from math import fsum, inf
 
 import numpy as np
 
+from controller.trees.builders.vsrt import BUSY, UNEVEN
 from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers
 from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.kernel import MASK, UNREACHED
 from controller.trees.bulk.placement import place_one
 from controller.trees.bulk.searched import search
-from controller.trees.vsrt import BUSY, UNEVEN
 
 Option = tuple[int, int]
 """Position of an aggregation, and the cable from it to a core."""
 
 
 class DesignatedTrees:
-    """What `controller.trees.vsrt.Vsrt.path` does, for groups and ToRs that are numbers.
+    """What `controller.trees.builders.vsrt.Vsrt.path` does, for groups and ToRs that are numbers.
 
     The aggregation of a pod is designated when a second ToR of it joins or the tree reaches a second pod, the core
     when it reaches a second pod; both stay while they are on the tree. Where a dead link stands in the way, or the

@@ -1,7 +1,8 @@
 """The choice of a tree for one group after the other: plain loops over flat sequences, as numba compiles them.
 
-`controller.trees.vsrt.Vsrt.choose` says what is chosen; the sums are formed in the same order here, so that the same
-trees come out of it where the loads are the same in both directions. Interpreted, the sequences are lists.
+`Vsrt.choose` (`controller.trees.builders.vsrt`) says what is chosen; the sums are formed in the same order here, so
+that the same trees come out of it where the loads are the same in both directions. Interpreted, the sequences are
+lists.
 """
 
 from __future__ import annotations

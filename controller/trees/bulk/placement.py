@@ -1,4 +1,4 @@
-"""Trees of many groups at once: the choice of `controller.trees.vsrt`, one group after the other."""
+"""Trees of many groups at once: the choice of `controller.trees.builders.vsrt`, one group after the other."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ def test_the_registry_holds_the_names_of_the_interface():
     assert DEFAULT_ALGORITHM == "vsrt"
     assert list(ALGORITHMS) == [
         "vsrt",
-        "vsrt-literal",
         "pim-sm-fixed-core",
         "pim-sm-random-core",
         "pim-sm-static-uplink",
         "source-tree",
         "steiner",
+        "vsrt-literal",
     ]
 
 

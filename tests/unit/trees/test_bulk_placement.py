@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.trees import flows
+from controller.trees.builders.vsrt import Vsrt
 from controller.trees.bulk import BulkFabric, Groups, place
 from controller.trees.network import Network, switch_graph
 from controller.trees.tree import Tree, TreeRole
-from controller.trees.vsrt import Vsrt
 from topology.generators import make
 from topology.graph import Graph, NodeKind
 from topology.loads import LinkLoads

@@ -93,3 +93,6 @@ def _without_loops(walk: Sequence[NodeId]) -> list[NodeId]:
         else:
             path.append(node)
     return path
+
+
+ALGORITHMS = {"vsrt-literal": LiteralVsrt}

@@ -140,3 +140,11 @@ class SourceTree(RoutedTree):
         """Tell whether the root is still the right one."""
         on_tree = [node for node in tree.terminals if node in tree.adjacent]
         return not on_tree or self.choose_root(tree, on_tree) == tree.pinned
+
+
+ALGORITHMS = {
+    "pim-sm-fixed-core": FixedCoreTree,
+    "pim-sm-random-core": RandomCoreTree,
+    "pim-sm-static-uplink": StaticUplinkTree,
+    "source-tree": SourceTree,
+}

@@ -17,9 +17,9 @@ from math import inf
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm
+from controller.trees.builders.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
 from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
-from controller.trees.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
 from controller.trees.tree import RECEIVES, Adjacency, Form, Tree, TreePlan
 from topology.graph import NodeId
 
@@ -479,3 +479,6 @@ def _excess(utilisation: float, old: Adjacency) -> float:
 
 def _root_of(parent: dict[NodeId, NodeId], alone: NodeId) -> NodeId:
     return next(iter(parent.values())) if parent else alone
+
+
+ALGORITHMS = {"vsrt": Vsrt}

@@ -63,3 +63,6 @@ class SteinerTree(Algorithm):
             found.add_nodes_from(n for n in graph.nodes() if self.network.components()[n] == number)
             found.add_weighted_edges_from((a.u, a.v, a.weight) for a in graph.links() if a.u in found)
         return found
+
+
+ALGORITHMS = {"steiner": SteinerTree}
