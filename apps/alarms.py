@@ -16,7 +16,7 @@ from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import SOUTHBOUND, set_ev_cls
 from apps.policy_file import PolicyReading, shares_fabric
-from apps.registry import APPS
+from apps.registry import required_modules
 from apps.saved_state import SavedState
 from apps.state_dir import ActionLog, own_state_dir
 from apps.status_server import QuestionRefused
@@ -33,7 +33,7 @@ from controller.snapshot.events import Severity, State
 from controller.snapshot.log import Document
 from controller.snapshot.names import Names
 
-_REQUIRED_APP = APPS["alarms"].required_modules()
+_REQUIRED_APP = required_modules("alarms")
 
 SAVED_AT_ONCE = 500
 """Records written in one tick, so that the loop is soon free again."""

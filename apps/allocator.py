@@ -13,7 +13,7 @@ from apps.openflow.bus import AlarmReported, PortsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
-from apps.registry import APPS
+from apps.registry import required_modules
 from apps.saved_state import SavedState
 from apps.state_dir import own_state_dir
 from apps.status_server import QuestionRefused
@@ -23,7 +23,7 @@ from controller.allocation.live import AllocatorCore, PortStateChanges
 from controller.allocation.live_sections import AllocatorSections
 from controller.allocation.live_view import ACTIONS, ALLOCATE, AllocatorConsole
 
-_REQUIRED_APP = APPS["allocator"].required_modules()
+_REQUIRED_APP = required_modules("allocator")
 
 SAVED_AT_ONCE = 2000
 """Ports written in one tick, so that the loop is soon free again."""

@@ -15,7 +15,7 @@ from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
 from apps.policy_file import PolicyReading
-from apps.registry import APPS
+from apps.registry import required_modules
 from apps.saved_state import SavedState
 from apps.state_dir import own_state_dir
 from apps.status_server import QuestionRefused
@@ -26,7 +26,7 @@ from controller.anomaly.live_state import AnomalyState, AnomalyStateError, all_c
 from controller.anomaly.live_view import AnomalySections, sentence, severity_of
 from controller.snapshot.events import State
 
-_REQUIRED_APP = APPS["anomaly"].required_modules()
+_REQUIRED_APP = required_modules("anomaly")
 
 SAVED_AT_ONCE = 1000
 """Members written in one tick, so that the loop is soon free again."""

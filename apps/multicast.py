@@ -24,7 +24,7 @@ from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
 from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading, shares_fabric
-from apps.registry import APPS
+from apps.registry import required_modules
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
 from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionRefused, refusal
@@ -48,7 +48,7 @@ from topology.events import LinkDown, TopologyEvent
 if TYPE_CHECKING:
     from apps.cluster.lead import Followed, Lead
 
-_REQUIRED_APP = APPS["multicast"].required_modules()
+_REQUIRED_APP = required_modules("multicast")
 
 POLICY_RELOAD = "policy-reload"
 

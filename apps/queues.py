@@ -13,12 +13,12 @@ from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import MAIN_DISPATCHER, ofp_event, set_ev_cls
 from apps.openflow.stats_app import StatsApp
 from apps.ovsdb_session import OvsdbSession
-from apps.registry import APPS
+from apps.registry import required_modules
 from controller.queues.core import QueueCore
 from controller.queues.events import DatabaseEvent, ReadAnew, ServersWanted, Transact
 from controller.queues.sections import QueueSections
 
-_REQUIRED_APP = APPS["queues"].required_modules()
+_REQUIRED_APP = required_modules("queues")
 
 
 class QueuesApp(DeclaredApp, FabricApp, StatsApp):

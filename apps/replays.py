@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from apps.registry import APPS, TABLE_APPS, CoreSpec, Start
+from apps.registry import APPS, TABLE_APPS
 from controller import recording
+from controller.app_spec import CoreSpec, Start
 from controller.datapath.core import DatapathCore
 from controller.recording import RecordingInvalid, RecordingLine
 from controller.rules.pipeline import DATAPATH_XID_TAG

@@ -9,11 +9,11 @@ from apps.exporters.figures import counted_figures, entry_figures
 from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.notice_app import NoticeApp
-from apps.registry import APPS
+from apps.registry import required_modules
 from controller.effects import Notice
 from controller.unicast.core import UnicastCore
 
-_REQUIRED_APP = APPS["unicast"].required_modules()
+_REQUIRED_APP = required_modules("unicast")
 
 
 class UnicastApp(NoticeApp, FabricApp):

@@ -11,10 +11,10 @@ from apps.cluster.lead import Lead, StoredLog
 from apps.cluster.link import SidecarLink
 from apps.cluster.log_feed import LogFeed
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
-from apps.registry import SECRET_BYTES
 from controller.cluster.engine import Committed, ConditionFailed, KeyCondition, KeyPage, PutKey, ReadPage, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.place import Renew, TakeOver
+from controller.discovery.app import SECRET_BYTES
 
 FOLLOWED_S = 2.0
 """How long what is in the store already may take to be told."""

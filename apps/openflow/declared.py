@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -35,7 +36,9 @@ class DeclaredApp(App):
         self.policy_file = follow_policy(spec.name)
         self._spec = spec.core()
         policy, now = self.policy_file.reading.policy, time.monotonic()
-        start = self._spec.start(policy, time.time())
+        start = dict(self._spec.start(policy, time.time()))
+        if self._spec.secret_bytes:
+            start["secret"] = os.urandom(self._spec.secret_bytes)
         self.core = self._spec.make(start, now, DATAPATHS.core_for(self) if isinstance(self, TableKeeper) else None)
         if self._spec.records is not None:
             self.record(now, **start)
