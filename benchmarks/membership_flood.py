@@ -36,7 +36,7 @@ def measure(per_second: int, seconds: float, *, guarded: bool, version: int = 4)
     now, spent_s, punted = 0.0, 0.0, 0
     core = MulticastCore(Policy(default_allow=True, limits=Limits()), now)
     if not guarded:
-        core.flood_guard.set_limits(Limits(reports_per_second_per_port=UNLIMITED))
+        core.membership_policer.set_limits(Limits(reports_per_second_per_port=UNLIMITED))
     switch = FakeSwitch(1, version)
     for rule in base_rules(version):
         switch.tables.put(rule)

@@ -135,7 +135,7 @@ def undeclared_rule(port_no: int, seconds: int) -> FlowEntry:
     return _rule(INGRESS, _PRIORITY_LACP + 1, match, ())._replace(hard_timeout_s=seconds)
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[FlowEntry]:
+def policer_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[FlowEntry]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
     rules = []
     for priority, match in _punts(ofp_version):

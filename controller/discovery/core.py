@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.datapath.core import DatapathCore
 from controller.discovery.backup_legs import BackupLegs
-from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
+from controller.discovery.base_rules import first_rules, hold_rule, policer_rules
 from controller.discovery.detection import ProbingPace
 from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
@@ -475,7 +475,7 @@ class DiscoveryCore:
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
         (dpid, port_no), vlans = port.end, self._vlans.of(port.end) if self._vlans.is_used else None
-        for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s, vlans):
+        for rule in policer_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s, vlans):
             self.install_for_a_while(dpid, rule)
 
     def install_for_a_while(self, dpid: int, rule: FlowEntry) -> None:

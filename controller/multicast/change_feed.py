@@ -6,10 +6,10 @@ from typing import Any
 
 from controller.config.policy import Policy
 from controller.kernel.ports import Cable
-from controller.multicast.group import Place
 from controller.snapshot.events import EventRing
 from controller.snapshot.log import ChangeLog
 from controller.snapshot.names import Names
+from topology.aggregations import Place
 
 
 class ChangeFeed:

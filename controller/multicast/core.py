@@ -99,7 +99,7 @@ class MulticastCore(MulticastStages):
             self.pending_writes.due_s,
             self.senders.next_deadline(),
             self.tagged.next_deadline(),
-            self.flood_guard.next_deadline(),
+            self.membership_policer.next_deadline(),
             self.proxy.next_deadline(),
             self.aliases.next_deadline(),
             self.topology.next_deadline(),
@@ -143,7 +143,7 @@ class MulticastCore(MulticastStages):
         self.flooding.soon(now, event.dpid)
         self.senders.switch_version(event.dpid, event.ofp_version)
         self.tagged.switch_connected(event.dpid, now)
-        self.flood_guard.switch_connected(event.dpid, event.ofp_version)
+        self.membership_policer.switch_connected(event.dpid, event.ofp_version)
         self.sections.switch_connected(event, now)
         self.outbox.effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
         self.restart.switch_connected(event.dpid, now)
@@ -202,7 +202,7 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.installer.on_deadline(now)
         self.outbox.effects += self.senders.on_deadline(now)
         self.outbox.effects += self.tagged.on_deadline(now)
-        for (dpid, port_no), family, notice in self.flood_guard.released(now):
+        for (dpid, port_no), family, notice in self.membership_policer.released(now):
             self.outbox.effects.append(notice)
             self.following_members.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self.outbox.effects += self.topology.on_deadline(now)

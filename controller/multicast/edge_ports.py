@@ -12,20 +12,19 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import RouterPortChanged
 from controller.multicast.callbacks import Perform
 from controller.multicast.due import Grace
-from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.frames import MulticastIntake
-from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
+from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
 from controller.multicast.places import HostPlaces
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.switches import Switches
-from topology.aggregations import Aggregations
+from topology.aggregations import Aggregations, Place
 from topology.events import PortRole
 from topology.live import LiveFabric
 
@@ -42,7 +41,7 @@ class EdgePorts:
         frames: MulticastIntake,
         places: HostPlaces,
         fabric: LiveFabric,
-        flood_guard: FloodGuard,
+        membership_policer: MembershipPolicer,
         legs: MemberLegs,
         memberships: Memberships,
         static: StaticMembers,
@@ -59,7 +58,7 @@ class EdgePorts:
         self._frames = frames
         self._places = places
         self._fabric = fabric
-        self._flood_guard = flood_guard
+        self._membership_policer = membership_policer
         self._legs = legs
         self._memberships = memberships
         self._static = static
@@ -96,7 +95,7 @@ class EdgePorts:
             self._all_left(dpid, port_no, now)
             self._perform(self._senders.port_gone(dpid, port_no, now))
         self._frames.port_removed(dpid, port_no)
-        self._flood_guard.port_removed(dpid, port_no)
+        self._membership_policer.port_removed(dpid, port_no)
 
     def _leg_removed(self, leg: Place, now: float) -> None:
         """Go on by other legs; what hosts send by one that works no more may come by it again at any moment."""

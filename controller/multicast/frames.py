@@ -12,13 +12,13 @@ from controller.kernel.domains import SUFFIXES, in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.settings import applies
 from controller.multicast.callbacks import Apply, Perform
-from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
-from controller.multicast.guard import PortBuckets
+from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.places import EarlyReport, HostPlaces
+from controller.multicast.port_buckets import PortBuckets
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import passed_on
 from controller.multicast.registered import RegisteredGroups
@@ -69,7 +69,7 @@ class MulticastIntake:
         places: HostPlaces,
         senders: SenderTable,
         pending_writes: PendingWrites,
-        flood_guard: FloodGuard,
+        membership_policer: MembershipPolicer,
         proxy: MembershipProxy,
         apply: Apply,
         perform: Perform,
@@ -86,7 +86,7 @@ class MulticastIntake:
         self._places = places
         self._senders = senders
         self._pending_writes = pending_writes
-        self._flood_guard = flood_guard
+        self._membership_policer = membership_policer
         self._proxy = proxy
         self._apply = apply
         self._perform = perform
@@ -126,7 +126,7 @@ class MulticastIntake:
         """Take a frame of a domain, without its tag."""
         family = _control_family(frame)
         if family:
-            cut_off = self._flood_guard.take(dpid, port_no, family, now)
+            cut_off = self._membership_policer.take(dpid, port_no, family, now)
             if cut_off is not None:
                 self._perform(cut_off)
                 return

@@ -15,10 +15,8 @@ from controller.rules.compile import SwitchDuty
 from controller.rules.model import FlowEntry, FlowKey
 from controller.trees.islands import AliasKey
 from controller.trees.tree import Key
+from topology.aggregations import Place
 from topology.graph import NodeId
-
-Place = tuple[int, int]
-"""A datapath and one of its ports: (dpid, port_no)."""
 
 
 class SenderKey(NamedTuple):

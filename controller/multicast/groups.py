@@ -13,7 +13,7 @@ from controller.multicast.aliases import AliasTrees
 from controller.multicast.duties import group_duties, receivers_of, refusals
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
-from controller.multicast.group import Group, InterestFollower, Place, Sender, SenderKey
+from controller.multicast.group import Group, InterestFollower, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
@@ -35,6 +35,7 @@ from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
 from controller.trees.tree import Change, Key, TreeRole
 from controller.wire.addresses import format_ip
+from topology.aggregations import Place
 from topology.graph import Graph
 
 ENDED_BOUND = 1024

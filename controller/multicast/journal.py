@@ -28,7 +28,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator_settings import OperatorSetting, setting_entry
-from controller.multicast.pending_writes import PendingWrites, Place
+from controller.multicast.pending_writes import PendingWrites, SwitchOrLink
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import RestoredGroup
 from controller.multicast.tree_links import links_of
@@ -133,7 +133,7 @@ class MulticastJournal:
         else:
             writes = [WriteLog(tuple(entries), part)] if entries else []
         if (
-            self._pending.places
+            self._pending.topology
             or self._pending.routers
             or self._pending.trees
             or self._pending.heard
@@ -151,14 +151,14 @@ class MulticastJournal:
         events = self._fabric.structure()
         for event in events:
             if isinstance(event, SwitchUp | PortRoleChanged):
-                self._pending.places[event.dpid] = None
+                self._pending.topology[event.dpid] = None
             elif isinstance(event, LinkUp):
-                self._pending.places[cable_of(event)] = None
+                self._pending.topology[cable_of(event)] = None
         for address in self.groups():
             self._pending.trees[address] = None
             for dpid in self._dpids(address):
                 self._pending.heard[address, dpid] = None
-        self._anew_left = [len(self._pending.places), len(self._pending.trees), len(self._pending.heard)]
+        self._anew_left = [len(self._pending.topology), len(self._pending.trees), len(self._pending.heard)]
         return [setting_entry(setting, True) for setting in self._settings()]
 
     def _changed(self, now: float) -> list[LogEntry]:
@@ -166,8 +166,8 @@ class MulticastJournal:
         self._pending.settings.clear()
         entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]
         self._unknown_keys.clear()
-        places = _take(self._pending.places, CHANGES_PER_WRITE)
-        entries += [self._place_entry(place) for place in places]
+        topology = _take(self._pending.topology, CHANGES_PER_WRITE)
+        entries += [self._topology_entry(what) for what in topology]
         entries += [self._routers_entry(vlan_id, now) for vlan_id in _take(self._pending.routers, GROUPS_PER_WRITE)]
         heard = _take(self._pending.heard, GROUPS_PER_WRITE)
         trees = _take(self._pending.trees, max(GROUPS_PER_WRITE - len(heard), TREES_PER_WRITE))
@@ -179,7 +179,7 @@ class MulticastJournal:
             text = self._heard_text(address, dpid, now)
             entries.append(LogEntry(LogEntryKind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
         if self._anew_left is not None:
-            taken = (len(places), len(trees), len(heard))
+            taken = (len(topology), len(trees), len(heard))
             self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
         return entries
 
@@ -190,18 +190,18 @@ class MulticastJournal:
         value = {"vlan": vlan_id, "records": records} if records else None
         return LogEntry.of_record(LogEntryKind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
 
-    def _place_entry(self, place: Place) -> LogEntry:
-        if isinstance(place, tuple):
-            link = self._fabric.cable(place[0], place[1])
+    def _topology_entry(self, what: SwitchOrLink) -> LogEntry:
+        if isinstance(what, tuple):
+            link = self._fabric.cable(what[0], what[1])
             value = None
-            if link is not None and link[:4] == place:
-                value = {"ends": list(place), "capacity_bps": link.capacity_bps}
-            return LogEntry.of_record(LogEntryKind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
-        edges, trunks = (self._fabric.ports(place, role) for role in (PortRole.EDGE, PortRole.TRUNK))
-        version = self._fabric.ofp_version(place)
-        there = {"dpid": place, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
+            if link is not None and link[:4] == what:
+                value = {"ends": list(what), "capacity_bps": link.capacity_bps}
+            return LogEntry.of_record(LogEntryKind.OBSERVATION, "link/{}:{}-{}:{}".format(*what), value)
+        edges, trunks = (self._fabric.ports(what, role) for role in (PortRole.EDGE, PortRole.TRUNK))
+        version = self._fabric.ofp_version(what)
+        there = {"dpid": what, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
         is_known = version is not None or edges or trunks
-        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"switch/{place}", there if is_known else None)
+        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"switch/{what}", there if is_known else None)
 
     def _tree_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entry of a group's tree where it is another one than was written last."""

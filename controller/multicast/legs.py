@@ -10,10 +10,10 @@ from controller.membership.events import FilterMode, Interest
 from controller.multicast.callbacks import GroupChanged, Perform
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_schedule import FloodSchedule
-from controller.multicast.group import Place, SenderKey
+from controller.multicast.group import SenderKey
 from controller.multicast.registered import RegisteredGroups
 from controller.wire.addresses import is_link_scope_group
-from topology.aggregations import chosen
+from topology.aggregations import Place, chosen
 from topology.live import LiveFabric
 
 

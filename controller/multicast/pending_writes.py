@@ -14,8 +14,8 @@ JOURNAL_INTERVAL_S = 0.1
 CHANGES_BOUND = 65536
 """Switches and links that wait to be written; beyond them the log is written anew."""
 
-Place: TypeAlias = int | Cable
-"""A switch or a link."""
+SwitchOrLink: TypeAlias = int | Cable
+"""A switch or a link, as the log has them."""
 
 
 class PendingWrites:
@@ -25,7 +25,7 @@ class PendingWrites:
     ----------
     due_s
         When it is due to be written, None for never.
-    trees, heard, routers, settings, places
+    trees, heard, routers, settings, topology
         Groups by name whose trees may be others, groups and switches where others may be known of them, VLANs with
         other routers, what operators set, and switches and links.
     is_lost
@@ -35,7 +35,7 @@ class PendingWrites:
     def __init__(self) -> None:
         self.due_s: float | None = None
         self.settings: dict[OperatorSetting, None] = {}
-        self.places: dict[Place, None] = {}
+        self.topology: dict[SwitchOrLink, None] = {}
         self.trees: dict[bytes, None] = {}
         self.heard: dict[tuple[bytes, int], None] = {}
         self.routers: dict[int, None] = {}
@@ -64,20 +64,20 @@ class PendingWrites:
 
     def topology_changed(self, event: TopologyEvent, now: float) -> None:
         """Note what became of a switch, link or port."""
-        if len(self.places) >= CHANGES_BOUND:
-            self.places.clear()
+        if len(self.topology) >= CHANGES_BOUND:
+            self.topology.clear()
             self.is_lost = True
         if isinstance(event, LinkUp | LinkDown):
             self._link_changed(cable_of(event), isinstance(event, LinkUp))
         else:
-            self.places[event.dpid] = None
+            self.topology[event.dpid] = None
             if isinstance(event, SwitchDown):
                 for cable in sorted(self._links_at.get(event.dpid, ())):
                     self._link_changed(cable, False)
         self.soon(now)
 
     def _link_changed(self, cable: Cable, is_up: bool) -> None:
-        self.places[cable] = None
+        self.topology[cable] = None
         for dpid in (cable[0], cable[2]):
             if is_up:
                 self._links_at.setdefault(dpid, set()).add(cable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from controller.multicast.group import Place
+from topology.aggregations import Place
 
 HOSTS_BOUND = 16384
 """Hosts remembered, of either kind; beyond it the one noted first goes."""

@@ -15,13 +15,13 @@ from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
-from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.gate import Gate
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
+from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
 from controller.multicast.preemption import Preemption
 from controller.multicast.reconsideration import Reconsideration
@@ -62,7 +62,7 @@ class PolicyFollower:
         legs: MemberLegs,
         senders: SenderTable,
         tagged: TaggedFrames,
-        flood_guard: FloodGuard,
+        membership_policer: MembershipPolicer,
         edge_ports: EdgePorts,
         following_members: MembershipEffects,
         preemption: Preemption,
@@ -90,7 +90,7 @@ class PolicyFollower:
         self._legs = legs
         self._senders = senders
         self._tagged = tagged
-        self._flood_guard = flood_guard
+        self._membership_policer = membership_policer
         self._edge_ports = edge_ports
         self._following_members = following_members
         self._preemption = preemption
@@ -113,7 +113,7 @@ class PolicyFollower:
             self._reconsideration.concern.add_role(Role.SENDER)
         self._installer.use_policy(policy.check.interval_s, policy.edits)
         self._tagged.use_check_interval(policy.check.interval_s, now)
-        self._flood_guard.set_limits(limits)
+        self._membership_policer.set_limits(limits)
         self._aliases.use(policy, now)
         self._set_membership(before, reworded, now)
         self._senders.set_limits(

@@ -19,7 +19,7 @@ from controller.membership.events import Interest, RouterAsked, RouterPortChange
 from controller.membership.settings import timing
 from controller.multicast.callbacks import Perform, PolicyInForce
 from controller.multicast.change_feed import ChangeFeed
-from controller.multicast.group import Group, Place
+from controller.multicast.group import Group
 from controller.multicast.groups import GroupPlane
 from controller.multicast.merged_interest import MergedInterest
 from controller.multicast.queries import CONTROLLER_MAC
@@ -28,6 +28,7 @@ from controller.multicast.upstream import Upstream
 from controller.wire.addresses import format_ip
 from controller.wire.encode import encode
 from controller.wire.packets import Report
+from topology.aggregations import Place
 from topology.live import LiveFabric
 
 SHOWN_GROUPS = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from controller.multicast.group import Place
 from controller.rules.installer import Installer
+from topology.aggregations import Place
 from topology.events import LinkDown, LinkUp
 from topology.graph import Graph, NodeId
 

@@ -8,10 +8,11 @@ from typing import Protocol
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect
 from controller.membership.events import Interest, RouterPortChanged
-from controller.multicast.group import Group, Place
+from controller.multicast.group import Group
 from controller.multicast.router_table import RouterTable
 from controller.trees.forest import Forest
 from controller.trees.tree import Change, TreeRole
+from topology.aggregations import Place
 
 
 class RoutedTrees(Protocol):

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from controller.kernel.domains import address_of, domain_of, family_of
 from controller.membership.events import ANY_SOURCE, FilterMode, Interest
-from controller.multicast.group import Place, SenderKey
+from controller.multicast.group import SenderKey
+from topology.aggregations import Place
 
 T = TypeVar("T")
 K = TypeVar("K", int, bytes)

@@ -14,7 +14,6 @@ from controller.kernel.ports import Cable, cable_of
 from controller.multicast.callbacks import PolicyInForce
 from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.gate import Gate
-from controller.multicast.group import Place
 from controller.multicast.group_view import GroupView
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
@@ -27,6 +26,7 @@ from controller.rules.installer import Installer
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+from topology.aggregations import Place
 from topology.events import (
     HostGone,
     HostLearnt,

@@ -13,10 +13,10 @@ from controller.kernel.domains import domain_of, in_domain
 from controller.kernel.oifs import port_of_oif, vlan_of_oif
 from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
-from controller.multicast.group import Place, Sender, SenderKey
+from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
-from controller.multicast.guard import PortBuckets
 from controller.multicast.legs import MemberLegs
+from controller.multicast.port_buckets import PortBuckets
 from controller.multicast.rate_meter import CounterReading, RateMeter
 from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
@@ -35,6 +35,7 @@ from controller.rules.port_drops import drop_keys
 from controller.wire.addresses import format_ip, format_mac, group_mac
 from controller.wire.dscp import with_dscp
 from controller.wire.packets import Data
+from topology.aggregations import Place
 from topology.fabrics import Fabrics
 
 PENALTY_S = 1

@@ -21,7 +21,6 @@ from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
 from controller.multicast.flood import FloodPlane
-from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.following import Following
 from controller.multicast.frames import MulticastIntake
@@ -32,6 +31,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal
 from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
+from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.outbox import Outbox
@@ -136,7 +136,7 @@ class MulticastStages:
         )
         self.tagged = TaggedFrames(self.installer, self.counters)
         self.tagged.use_check_interval(policy.check.interval_s, now)
-        self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
+        self.membership_policer = MembershipPolicer(self.installer, self.counters, limits, self.vlan_ports)
         self.preemption = Preemption(self.gate.room, self.senders, perform)
         self.static = StaticMembers(
             in_force,
@@ -194,7 +194,7 @@ class MulticastStages:
             self.places,
             self.senders,
             self.pending_writes,
-            self.flood_guard,
+            self.membership_policer,
             self.proxy,
             self.following_members.apply,
             perform,
@@ -246,7 +246,7 @@ class MulticastStages:
             self.frames,
             self.places,
             self.fabric,
-            self.flood_guard,
+            self.membership_policer,
             self.legs,
             self.memberships,
             self.static,
@@ -368,7 +368,7 @@ class MulticastStages:
             self.legs,
             self.senders,
             self.tagged,
-            self.flood_guard,
+            self.membership_policer,
             self.edge_ports,
             self.following_members,
             self.preemption,

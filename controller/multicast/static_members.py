@@ -12,7 +12,6 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE
 from controller.multicast.callbacks import PolicyInForce
 from controller.multicast.change_feed import ChangeFeed
-from controller.multicast.group import Place
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
@@ -21,6 +20,7 @@ from controller.multicast.registered import RegisteredGroups
 from controller.multicast.room import Room
 from controller.multicast.switches import Switches
 from controller.wire.addresses import format_ip
+from topology.aggregations import Place
 from topology.events import PortRole
 from topology.live import LiveFabric
 

@@ -6,8 +6,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from controller.events import PortChanged, SwitchConnected
-from controller.multicast.group import Place
 from controller.rules.pipeline import OPENFLOW_1_0
+from topology.aggregations import Place
 from topology.events import PortRole
 from topology.live import LiveFabric
 

@@ -17,9 +17,9 @@ from controller.membership.events import Interest
 from controller.membership.querier import port_phase
 from controller.membership.settings import LATEST_VERSION
 from controller.membership.specific_queries import SOURCES_PER_QUERY
-from controller.multicast.group import Place
 from controller.multicast.upstream_reports import Unconfirmed, answer_record, in_reports, present_record
 from controller.wire.packets import GroupRecord, Query
+from topology.aggregations import Place
 
 UNSOLICITED_INTERVAL_S = 1.0
 """A change is said again within this time (RFC 9776, 8.11)."""

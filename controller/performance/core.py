@@ -45,7 +45,7 @@ class PerformanceCore:
     Parameters
     ----------
     settings
-        The knobs; `SettingsChanged` replaces them, all but `max_ports` and `sticky_bits`.
+        The settings; `SettingsChanged` replaces them, all but `max_ports` and `sticky_bits`.
 
     Attributes
     ----------

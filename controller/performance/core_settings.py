@@ -13,7 +13,7 @@ from topology.graph import NodeKind
 
 
 class CoreSettings(NamedTuple):
-    """The knobs of the core.
+    """The settings of the core.
 
     Attributes
     ----------

@@ -11,11 +11,11 @@ from controller.performance.core import RANKINGS
 from controller.performance.counters import BYTE_COLUMNS, COUNTERS, FIRST_ERROR_COLUMN, Counter
 from controller.performance.events import PortEvent
 from controller.performance.poller_core import MonitorCore
-from controller.performance.poller_knobs import KnobInvalid, knobs, turned
 from controller.performance.poller_settings import SWITCH_KINDS
 from controller.performance.port_history import METRICS, steps
 from controller.performance.reports import PortReport
 from controller.performance.schedule import StatKind
+from controller.performance.setting_changes import SettingInvalid, changed, shown_settings
 from controller.snapshot.names import Names
 from topology.events import PortRole
 from topology.graph import NodeKind
@@ -206,34 +206,34 @@ class Console:
         return {"ports": count, "time": at_s}
 
     def set(self, asked: Arguments) -> Document:
-        """Change a knob."""
+        """Change a setting."""
         name = str(asked.get("knob", ""))
         settings = self._core.settings
         try:
-            changed = turned(settings, name, asked.get("value"))
-        except KnobInvalid as error:
+            after = changed(settings, name, asked.get("value"))
+        except SettingInvalid as error:
             raise QuestionInvalid(str(error)) from None
-        before = {knob.name: knob.value for knob in knobs(settings)}
-        self._change(changed)
-        after = {knob.name: knob.value for knob in knobs(changed)}
-        return {"knob": name, "before": before.get(name), "value": after.get(name)}
+        values = {setting.name: setting.value for setting in shown_settings(settings)}
+        self._change(after)
+        now = {setting.name: setting.value for setting in shown_settings(after)}
+        return {"knob": name, "before": values.get(name), "value": now.get(name)}
 
     def get(self, asked: Arguments) -> Document:
-        """Return knobs and their values."""
+        """Return settings and their values."""
         prefix = str(asked.get("knob", ""))
-        found = knobs(self._core.settings, prefix)
+        found = shown_settings(self._core.settings, prefix)
         if prefix and not found:
             raise QuestionInvalid(f"{prefix}: there is no such setting")
         return {
             "knobs": [
                 {
-                    "knob": knob.name,
-                    "value": knob.value,
-                    "unit": knob.unit,
-                    "live": knob.live,
-                    "meaning": knob.meaning,
+                    "knob": setting.name,
+                    "value": setting.value,
+                    "unit": setting.unit,
+                    "live": setting.live,
+                    "meaning": setting.meaning,
                 }
-                for knob in found
+                for setting in found
             ]
         }
 

@@ -71,7 +71,7 @@ def old_vlan_rules(vlans: Iterable[int], entered: Mapping[int, Iterable[Ingress]
     return rules
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None = None) -> list[FlowEntry]:
+def policer_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None = None) -> list[FlowEntry]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while.
 
     `port` are the VLANs that it has where it leads to hosts, None where no port of the fabric is in one.

@@ -35,10 +35,10 @@ from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.unicast.base_rules import base_rules, old_vlan_rules
 from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
-from controller.unicast.guards import Guards
 from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
 from controller.unicast.intake import UnicastIntake
 from controller.unicast.marks import Stage, UnicastMarks
+from controller.unicast.policer import PacketInPolicer
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
@@ -108,11 +108,11 @@ class UnicastCore:
         self._trunks: dict[int, set[int]] = {}
         self._gone_count = self._fabrics_version = 0
         self._relays = Relays(self.fabric, settings, self._vlan_ports, self.counted)
-        self._guards = Guards(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
+        self._policer = PacketInPolicer(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
         self._marks = UnicastMarks(settings.marking, self.fabric, self._vlan_ports)
-        parts = self._routes, self._resolver, self._guards, self._vlan_ports, self._marks
+        parts = self._routes, self._resolver, self._policer, self._vlan_ports, self._marks
         self._intake = UnicastIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
         self._handle: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._intake.frame_received(
@@ -167,7 +167,7 @@ class UnicastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        parts = (self._relays, self._guards, self._resolver, self._intake, self._installer)
+        parts = (self._relays, self._policer, self._resolver, self._intake, self._installer)
         deadlines = [self._deadlines.next(), *(part.next_deadline() for part in parts)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -193,7 +193,7 @@ class UnicastCore:
 
         Else those who ask could make it answer so often that its own ARP and ND are dropped.
         """
-        if self._guards.allow_question(end, now):
+        if self._policer.allow_question(end, now):
             self.send(end, data, vlan_id)
 
     def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
@@ -266,7 +266,7 @@ class UnicastCore:
         stage: Stage = [(dpid, Remove(rule.key)) for rule in rules]
         self._change([stage + self._marks.switch_down(dpid)], now, Urgency.BULK)
         self._relays.switch_down(dpid)
-        self._guards.switch_down(dpid)
+        self._policer.switch_down(dpid)
 
     def _role_changed(self, event: PortRoleChanged, now: float) -> None:
         """Let frames by location address in where another switch is, and nowhere else."""
@@ -479,7 +479,7 @@ class UnicastCore:
                 self._gone_count -= 1
                 self._routes.forget(timer.subject)
         self._relays.on_deadline(now)
-        self._guards.on_deadline(now)
+        self._policer.on_deadline(now)
         self._resolver.on_deadline(now)
         self._intake.on_deadline(now)
         self._out += self._installer.on_deadline(now)

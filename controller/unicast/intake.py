@@ -11,8 +11,8 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts
-from controller.unicast.guards import Counted, Guards
 from controller.unicast.marks import UnicastMarks
+from controller.unicast.policer import Counted, PacketInPolicer
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Routes
 from controller.unicast.settings import UnicastSettings
@@ -60,7 +60,7 @@ class UnicastIntake:
         settings: UnicastSettings,
         routes: Routes,
         resolver: Resolver,
-        guards: Guards,
+        policer: PacketInPolicer,
         vlan_ports: VlanPorts,
         marks: UnicastMarks,
         counters: Counter[str],
@@ -71,7 +71,7 @@ class UnicastIntake:
         self._settings = settings
         self._routes = routes
         self._resolver = resolver
-        self._guards = guards
+        self._policer = policer
         self._vlan_ports = vlan_ports
         self._marks = marks
         self._counters = counters
@@ -91,7 +91,7 @@ class UnicastIntake:
             is_trunk = self._fabric.role(*end) is PortRole.TRUNK
             found = tag or OWN_DOMAIN if is_trunk else self._vlan_ports.of(*end).domain(tag)
             if found is None:
-                self._guards.allow_packet(end, now)
+                self._policer.allow_packet(end, now)
                 return
             vlan_id = found
         if first[:2] == _IPV6_GROUP and data[20:21] != _ICMPV6:
@@ -102,7 +102,7 @@ class UnicastIntake:
         """Take in a packet of a domain, decoded and as it came, but without its tag."""
         if data[6:12] == self._settings.controller_mac:
             self._counters["own-frame"] += 1
-            self._guards.allow_packet(end, now)
+            self._policer.allow_packet(end, now)
             return
         data = self._marks.marked(end, data, vlan_id)
         if isinstance(packet, Arp | Neighbour):
@@ -123,7 +123,7 @@ class UnicastIntake:
         Nobody is asked about what has a second tag behind that of its VLAN: all of the VLAN get it.
         """
         role = self._fabric.role(*end)
-        if not self._guards.allow_packet(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
+        if not self._policer.allow_packet(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
             return
         if len(data) < _HEADER_BYTES or (data[0] | data[6]) & 1:
             return
@@ -178,5 +178,5 @@ class UnicastIntake:
         self._around.relay(end, frame, now, domain_of(name))
 
     def _broadcast(self, end: End, data: bytes, now: float, vlan_id: int) -> None:
-        if self._fabric.role(*end) is PortRole.EDGE and self._guards.allow_packet(end, now):
+        if self._fabric.role(*end) is PortRole.EDGE and self._policer.allow_packet(end, now):
             self._around.relay(end, data, now, vlan_id)

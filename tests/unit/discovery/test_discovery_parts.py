@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.discovery.base_rules import base_rules, guard_rules
+from controller.discovery.base_rules import base_rules, policer_rules
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.probes import host_probe, link_local
 from controller.discovery.settings import DiscoverySettings
@@ -81,7 +81,7 @@ def test_openflow_1_0_has_one_table_and_no_ipv6():
 @pytest.mark.parametrize("version", [1, 4])
 def test_guards_come_before_what_they_guard_and_end_by_themselves(version):
     punts = [rule for rule in base_rules(version) if rule.actions == (Output(OFPP_CONTROLLER),)]
-    guards = guard_rules(version, 7, 2, None)
+    guards = policer_rules(version, 7, 2, None)
     assert len(guards) == len(punts)
     for punt, guard in zip(punts, guards, strict=True):
         assert guard.key.match == punt.key.match._replace(in_port=7)

@@ -10,14 +10,14 @@ from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
 from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.model import FlowEntry
-from controller.unicast.base_rules import guard_rules
+from controller.unicast.base_rules import policer_rules
 from controller.unicast.settings import UnicastSettings
 from topology.live import LiveFabric
 
 Counted: TypeAlias = Callable[[str, End, str], None]
 
 
-class Guards:
+class PacketInPolicer:
     """Token buckets per port; entries that `put` sends to its switch keep what is beyond them from the controller."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Guards:
             text = f"receives too many packets to unknown hosts: its switch drops them for {settings.guard_s:g} s"
             self._counted("port-guarded", end, text)
             vlans = self._vlan_ports.of(*end) if self._vlan_ports.is_used else None
-            for rule in guard_rules(version, end[1], settings.guard_s, vlans):
+            for rule in policer_rules(version, end[1], settings.guard_s, vlans):
                 self._put(end[0], rule)
         return False
 
@@ -71,7 +71,7 @@ class Guards:
         return False
 
     def on_deadline(self, now: float) -> None:
-        """Let guards end whose time is over."""
+        """Forget drops whose time is over."""
         for _end in self._guarded.due(now):
             pass
 

@@ -9,8 +9,7 @@ from controller.config.settings import Limits
 from controller.config.vlans import PortVlans
 from controller.effects import Effect, Notice
 from controller.kernel.vlan_ports import VlanPorts
-from controller.multicast.group import Place
-from controller.multicast.guard import PortBuckets
+from controller.multicast.port_buckets import PortBuckets
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, Match
@@ -28,6 +27,7 @@ from controller.rules.pipeline import (
 )
 from controller.rules.port_drops import drop_keys
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6
+from topology.aggregations import Place
 
 CUT_S = 1
 """How long a switch drops them at a time: with a robustness of two, answers lost to one cut come again long before a
@@ -43,7 +43,7 @@ PROTOCOLS = {4: "IGMP", 6: "MLD"}
 """What the messages of a family are called; those of PIM to all routers count among them."""
 
 
-class FloodGuard:
+class MembershipPolicer:
     """Budgets of membership messages per port and family, and which ports are cut off.
 
     The entries end by themselves. When a flood is over, `released` ports are to be asked for their members.

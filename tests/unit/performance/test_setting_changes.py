@@ -1,4 +1,4 @@
-"""Knobs: every setting of the monitor by name, bounds checked, the knob named in every error."""
+"""Every setting of the monitor by name, bounds checked, the setting named in every error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from controller.config.settings import Monitor, Setting, SettingType, Threshold, all_settings
 from controller.performance.deadband import DEFAULT_DEADBAND
 from controller.performance.events import PortSeverity
-from controller.performance.poller_knobs import AT_START, KnobInvalid, knobs, turned
 from controller.performance.poller_settings import core_settings, poll_settings, threshold_rules
 from controller.performance.schedule import PollSettings, StatKind
+from controller.performance.setting_changes import AT_START, SettingInvalid, changed, shown_settings
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
 from topology.graph import NodeKind
 
@@ -24,8 +24,8 @@ LIVE = [
 
 
 def value_of(monitor: Monitor, name: str) -> Any:
-    (knob,) = [knob for knob in knobs(monitor, name) if knob.name == name]
-    return knob.value
+    (setting,) = [setting for setting in shown_settings(monitor, name) if setting.name == name]
+    return setting.value
 
 
 def test_defaults_are_those_of_poller_and_core():
@@ -37,54 +37,54 @@ def test_defaults_are_those_of_poller_and_core():
 
 
 @pytest.mark.parametrize(("name", "entry"), LIVE, ids=[name for name, _ in LIVE])
-def test_every_live_knob_takes_its_bounds_and_nothing_beyond(name: str, entry: Setting):
+def test_every_live_setting_takes_its_bounds_and_nothing_beyond(name: str, entry: Setting):
     if entry.lower is None or entry.upper is None:
         values = entry.choices or ("true", "false")
         for value in values:
-            assert str(value_of(turned(Monitor(), name, value), name)).lower() == value
-        with pytest.raises(KnobInvalid, match=name):
-            turned(Monitor(), name, "perhaps")
+            assert str(value_of(changed(Monitor(), name, value), name)).lower() == value
+        with pytest.raises(SettingInvalid, match=name):
+            changed(Monitor(), name, "perhaps")
         return
     for value in (entry.lower, entry.upper):
         text = str(int(value)) if entry.type is SettingType.INTEGER else str(value)
-        assert value_of(turned(Monitor(), name, text), name) == value
+        assert value_of(changed(Monitor(), name, text), name) == value
     for text in (str(int(entry.lower) - 1), str(int(entry.upper) + 1), "nan", "inf", "many", "", "1e999"):
         if text == "" and entry.optional:
             continue
-        with pytest.raises(KnobInvalid, match=name):
-            turned(Monitor(), name, text)
+        with pytest.raises(SettingInvalid, match=name):
+            changed(Monitor(), name, text)
 
 
 def test_a_class_interval_can_be_taken_back():
-    monitor = turned(turned(Monitor(), "intervals.core", 60), "interval_s", "5")
+    monitor = changed(changed(Monitor(), "intervals.core", 60), "interval_s", "5")
     assert poll_settings(monitor).interval_of(NodeKind.CORE) == 60
-    monitor = turned(monitor, "intervals.core", None)
+    monitor = changed(monitor, "intervals.core", None)
     assert poll_settings(monitor).interval_of(NodeKind.CORE) == 5
 
 
 def test_statistics_are_switched_on():
-    monitor = turned(Monitor(), "statistics.meter", "on")
+    monitor = changed(Monitor(), "statistics.meter", "on")
     assert poll_settings(monitor).kinds == {StatKind.PORT, StatKind.METER}
 
 
 @pytest.mark.parametrize(
     "name", ["", "speed", "intervals", "intervals.spine", "interval_s.tor", "thresholds", "limits.groups"]
 )
-def test_an_unknown_knob_is_named(name: str):
-    with pytest.raises(KnobInvalid, match=f"^{name}: "):
-        turned(Monitor(), name, 1)
+def test_an_unknown_setting_is_named(name: str):
+    with pytest.raises(SettingInvalid, match=f"^{name}: "):
+        changed(Monitor(), name, 1)
 
 
 @pytest.mark.parametrize("name", ["role", "prometheus.port", "history.enabled", "ports"])
 def test_what_holds_from_the_start_on_is_said_so(name: str):
-    with pytest.raises(KnobInvalid, match="restart"):
-        turned(Monitor(), name, 1)
+    with pytest.raises(SettingInvalid, match="restart"):
+        changed(Monitor(), name, 1)
 
 
 def test_a_threshold_of_one_class_stands_beside_that_of_all():
-    monitor = turned(Monitor(), "thresholds.tx_utilisation.raise_above", "80")
-    monitor = turned(monitor, "thresholds.tx_utilisation.core.raise_above", 60)
-    monitor = turned(monitor, "thresholds.tx_utilisation.core.severity", "critical")
+    monitor = changed(Monitor(), "thresholds.tx_utilisation.raise_above", "80")
+    monitor = changed(monitor, "thresholds.tx_utilisation.core.raise_above", 60)
+    monitor = changed(monitor, "thresholds.tx_utilisation.core.severity", "critical")
     rules = {rule.kind: rule for rule in threshold_rules(monitor.thresholds) if rule.counter == "tx_utilisation"}
     assert (rules[None].raise_above, rules[NodeKind.CORE].raise_above) == (80, 60)
     assert rules[NodeKind.CORE].severity is PortSeverity.CRITICAL
@@ -104,17 +104,17 @@ def test_a_threshold_of_one_class_stands_beside_that_of_all():
     ],
 )
 def test_a_threshold_that_cannot_be_is_refused(name: str, value: Any, message: str):
-    with pytest.raises(KnobInvalid, match=message) as caught:
-        turned(Monitor(), name, value)
+    with pytest.raises(SettingInvalid, match=message) as caught:
+        changed(Monitor(), name, value)
     assert str(caught.value).startswith(f"{name}: ")
 
 
 def test_levels_that_cross_are_refused():
     monitor = replace(Monitor(), thresholds=(Threshold("rx_errors", "all", 10.0, 5.0),))
-    with pytest.raises(KnobInvalid, match=r"thresholds\.rx_errors\.clear_below: clear_below 11"):
-        turned(monitor, "thresholds.rx_errors.clear_below", 11)
-    with pytest.raises(KnobInvalid, match="above raise_above 4"):
-        turned(monitor, "thresholds.rx_errors.raise_above", 4)
+    with pytest.raises(SettingInvalid, match=r"thresholds\.rx_errors\.clear_below: clear_below 11"):
+        changed(monitor, "thresholds.rx_errors.clear_below", 11)
+    with pytest.raises(SettingInvalid, match="above raise_above 4"):
+        changed(monitor, "thresholds.rx_errors.raise_above", 4)
 
 
 def test_what_a_threshold_does_not_say_is_as_the_built_in_rule_has_it(monkeypatch: pytest.MonkeyPatch):
