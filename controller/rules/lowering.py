@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
 from controller.rules import of10, of10_roles, of13, of13_resources
-from controller.rules.model import GROUP, METER, Entry, FlowEntry, FlowKey, Resource
+from controller.rules.model import Entry, FlowEntry, FlowKey, Resource
 from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible, PacketIn
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
@@ -100,7 +100,7 @@ LOWERINGS: dict[int, Lowering] = {
         decode_packet_in=of13.decode_packet_in,
         resource_expressible=of13_resources.resource_expressible,
         table_full=(5, 1),
-        resource_kinds=(METER, GROUP),
+        resource_kinds=of13_resources.KINDS,
         encode_role_request=of13_resources.encode_role_request,
         has_generations=True,
     ),

@@ -7,6 +7,7 @@ from struct import error as struct_error
 
 from controller.rules.model import (
     GROUP,
+    METER,
     Action,
     Bucket,
     GroupEntry,
@@ -27,6 +28,9 @@ from controller.rules.of13 import (
     encode_actions,
 )
 from controller.rules.openflow import HEADER, REPLY_MORE, NotExpressible, ResourceDescriptions, RoleReply
+
+KINDS = (METER, GROUP)
+"""What a switch can be told to hold beside flow entries, in the order in which it is asked for them."""
 
 _OFPT_GROUP_MOD, _OFPT_METER_MOD = 15, 29
 _OFPT_MULTIPART_REQUEST, _OFPT_MULTIPART_REPLY = 18, 19
