@@ -26,11 +26,11 @@ from controller.events import (
 )
 from controller.kernel.domains import domain_of
 from controller.log import WriteLog
+from controller.multicast.admission_reports import ROOM_INTERVAL_S
 from controller.multicast.due import Due
 from controller.multicast.effects import Audit
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.multicast.group import Sender
-from controller.multicast.refusals import ROOM_INTERVAL_S
 from controller.multicast.stages import MulticastStages
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 

@@ -14,6 +14,7 @@ from controller.kernel.aggregations import aggregations_of
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
+from controller.multicast.admission_reports import AdmissionReports
 from controller.multicast.alias_control import AliasControl
 from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.due import Due, Grace
@@ -42,7 +43,6 @@ from controller.multicast.port_view import PortView
 from controller.multicast.preemption import Preemption
 from controller.multicast.proxy import MembershipProxy
 from controller.multicast.reconsideration import Reconsideration
-from controller.multicast.refusals import Refusals
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restart import Restart
 from controller.multicast.returning import ReturningLinks
@@ -109,10 +109,10 @@ class MulticastStages:
         )
 
         # Admission
-        self.refusals = Refusals(self.counters, in_force, self.registered, self.feed.events, self.outbox)
-        self.gate = Gate(
-            policy, self.plane, self.registered, self.fabric, self.refusals.audited, self.refusals.group_refused
+        reports = self.admission_reports = AdmissionReports(
+            self.counters, in_force, self.registered, self.feed.events, self.outbox
         )
+        self.gate = Gate(policy, self.plane, self.registered, self.fabric, reports.audited, reports.group_refused)
         self.admission = self.gate.admission
         self.aliases = AliasControl(self.plane.aliases, self.plane, self.gate)
         self.aliases.use(policy, now)

@@ -13,13 +13,13 @@ from controller.snapshot.events import EventRing, Severity
 from controller.wire.addresses import format_ip, format_mac
 
 REFUSALS_PER_S, REFUSALS_BURST = 20.0, 200.0
-"""Refusals that become events; the others are only counted."""
+"""AdmissionReports that become events; the others are only counted."""
 
 ROOM_INTERVAL_S = 10.0
 """How often it is told that groups are refused for want of room, and looked for those that are not remembered."""
 
 
-class Refusals:
+class AdmissionReports:
     """Has decisions audited, and tells of who is refused."""
 
     def __init__(
