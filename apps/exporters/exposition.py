@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
@@ -56,8 +56,8 @@ def histogram(name: str, text: str) -> MetricFamily:
     return MetricFamily(name, Type.HISTOGRAM, text)
 
 
-Labels: TypeAlias = Mapping[str, object] | str
-"""Labels with their values, or what `label_set` makes of them."""
+Labels: TypeAlias = Mapping[str, object] | str | Callable[[], str]
+"""Labels with their values, or what `label_set` makes of them, at once or when the sample is written."""
 
 Value: TypeAlias = float | HistogramReading
 Metric: TypeAlias = tuple[MetricFamily, Sequence[tuple[Labels, Value]]]
@@ -76,8 +76,10 @@ def metric_texts(
 
 def _sample(name: str, labels: Labels, value: Value) -> str:
     if not isinstance(value, HistogramReading):
-        return f"{name}{labels if isinstance(labels, str) else label_set(labels)} {value}\n"
-    assert not isinstance(labels, str)
+        if not isinstance(labels, str):
+            labels = labels() if callable(labels) else label_set(labels)
+        return f"{name}{labels} {value}\n"
+    assert isinstance(labels, Mapping)
     counts = list(accumulate(value.counts))
     bounds = [*(f"{bound:g}" for bound in value.bounds), "+Inf"]
     buckets = [label_set({**labels, "le": bound}) for bound in bounds]

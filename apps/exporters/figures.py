@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from apps.exporters import controller_metrics as metrics
@@ -129,12 +129,11 @@ def alarm_figures(core: AlarmCore) -> list[Metric]:
     """Return what the alarms' core tells: open alarms by severity, and how every known link is."""
     alarms = Counter(alarm.condition.severity for alarm in core.register)
     known = core.known
-    states: Counter[LinkState] = Counter()
-    links: list[tuple[Labels, Value]] = []
-    for link in known.links.values():
-        state = known.state(link)
-        states[state] += 1
-        links.append((_ends(link.cable), int(state is LinkState.UP)))
+    links: list[tuple[Labels, Value]] = [
+        (partial(_ends, link.cable), 0 if link.up_s is None else 1) for link in known.links.values()
+    ]
+    states = Counter(known.state(link) for link in known.links.values() if link.up_s is None)
+    states[LinkState.UP] = len(links) - states.total()
     return [
         (metrics.LINKS, [({"state": state.value}, states[state]) for state in LinkState]),
         (metrics.LINK_UP, links),
@@ -144,6 +143,6 @@ def alarm_figures(core: AlarmCore) -> list[Metric]:
 
 @lru_cache(maxsize=LINKS_BOUND)
 def _ends(cable: Cable) -> str:
-    """Return the labels of a link; they are made once, for there are many links."""
+    """Return the labels of a link: made once, for there are many, and by who writes them rather than on the loop."""
     (dpid_a, port_a), (dpid_b, port_b) = cable
     return label_set({"dpid_a": dpid_a, "port_a": port_a, "dpid_b": dpid_b, "port_b": port_b})

@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -85,6 +86,22 @@ def test_a_long_family_is_written_in_pieces(endpoint: Endpoint) -> None:
     page = "".join(pieces)
     assert page.count("# TYPE vsrt_link_up gauge\n") == 1
     assert len(set(re.findall(r"^vsrt_link_up\{.+\} 1$", page, re.M))) == 3000
+
+
+def test_labels_of_links_are_made_by_who_writes_the_page_and_not_by_the_loop(endpoint: Endpoint) -> None:
+    written: list[int] = []
+
+    def labels(number: int) -> str:
+        written.append(number)
+        return f'{{dpid_a="{number}"}}'
+
+    links: list[Metric] = [(metrics.LINK_UP, [(partial(labels, number), 1) for number in range(3)])]
+    app = LoopStandIn("alarms", lambda: links)
+    endpoint.sources["alarms"] = app.source
+    app.source.publish()
+    assert not written
+    assert re.findall(r'^vsrt_link_up\{dpid_a="(.)"\} 1$', text(endpoint), re.M) == ["0", "1", "2"]
+    assert written == [0, 1, 2]
 
 
 def test_openmetrics_ends_with_one_eof(endpoint: Endpoint) -> None:
