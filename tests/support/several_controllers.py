@@ -49,7 +49,8 @@ class Clustered:
     def _wait_shared(self) -> None:
         """Wait until another controller could lead: it is connected to all switches, and the log says what there is.
 
-        A sender is in the log some moments after it is served; who leads without knowing it serves nobody more.
+        A group is in the log some moments after it is served; who begins without it leaves it as it is, and serves
+        nobody more, until its hosts have been asked.
         """
         ways = {f"heard/{GROUP}/{self.fabric.dpid(switch)}" for switch in ("s1", "s2")}
         self.cluster.wait_journal(lambda keys: {*ways, f"tree/{GROUP}"} <= keys)
