@@ -19,7 +19,7 @@ DASHBOARD = AppSpec("dashboard", "page and API", None, module="apps.dashboard.ap
 """The one app without a core."""
 
 
-def _found() -> Iterator[AppSpec]:
+def find_apps() -> Iterator[AppSpec]:
     """Yield the rows that stand beside cores."""
     for package in iter_modules(controller.__path__):
         name = f"{controller.__name__}.{package.name}.app"
@@ -28,7 +28,7 @@ def _found() -> Iterator[AppSpec]:
 
 
 APPS: Mapping[str, AppSpec] = MappingProxyType(
-    {spec.name: spec for spec in sorted((*_found(), DASHBOARD), key=lambda spec: (spec.rank, spec.name))}
+    {spec.name: spec for spec in sorted((*find_apps(), DASHBOARD), key=lambda spec: (spec.rank, spec.name))}
 )
 
 TABLE_APPS = tuple(sorted(spec.name for spec in APPS.values() if spec.keeps_entries))

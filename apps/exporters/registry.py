@@ -16,16 +16,22 @@ from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 
-def _found() -> dict[str, MakeSink]:
-    """Return the outputs of all modules of this package that are called after sinks: their `OUTPUTS`."""
+def find_outputs() -> dict[str, MakeSink]:
+    """Return the outputs of all modules of this package that are called after sinks: their `OUTPUTS`.
+
+    ValueError where two have one name.
+    """
     found: dict[str, MakeSink] = {}
     for module in iter_modules(exporters.__path__):
         if module.name.endswith(("_sink", "_sinks")):
-            found |= import_module(f"{exporters.__name__}.{module.name}").OUTPUTS
+            outputs = import_module(f"{exporters.__name__}.{module.name}").OUTPUTS
+            if both := found.keys() & outputs:
+                raise ValueError(f"two outputs are called {', '.join(sorted(both))}")
+            found |= outputs
     return found
 
 
-SINKS: dict[str, MakeSink] = _found()
+SINKS: dict[str, MakeSink] = find_outputs()
 """Outputs by name; each makes its sink, None where the settings do not ask for it."""
 
 

@@ -11,8 +11,11 @@ from controller.trees.algorithm import Algorithm
 DEFAULT_ALGORITHM = "vsrt"
 
 
-def _found() -> dict[str, type[Algorithm]]:
-    """Return the algorithms of all modules in `controller.trees.builders`, the default one first."""
+def find_algorithms() -> dict[str, type[Algorithm]]:
+    """Return the algorithms of all modules in `controller.trees.builders`, the default one first.
+
+    ValueError where two have one name.
+    """
     found: dict[str, type[Algorithm]] = {}
     for module in iter_modules(builders.__path__):
         for name, algorithm in import_module(f"{builders.__name__}.{module.name}").ALGORITHMS.items():
@@ -22,4 +25,4 @@ def _found() -> dict[str, type[Algorithm]]:
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DEFAULT_ALGORITHM, name))}
 
 
-ALGORITHMS: dict[str, type[Algorithm]] = _found()
+ALGORITHMS: dict[str, type[Algorithm]] = find_algorithms()
