@@ -18,15 +18,7 @@ from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
-from controller.rules.compile import (
-    LOWER,
-    NO_DUTY,
-    ChannelDuty,
-    SwitchDuty,
-    by_key,
-    common_duty,
-    supports,
-)
+from controller.rules.compile import LOWER, NO_DUTY, ChannelDuty, SwitchDuty, by_key, common_duty, supports
 from controller.rules.cookies import group_cookie
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
