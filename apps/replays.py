@@ -10,6 +10,7 @@ from apps.registry import APPS, TABLE_APPS
 from controller import recording
 from controller.app_spec import CoreSpec, Start
 from controller.datapath.core import DatapathCore
+from controller.probes.script import Probe
 from controller.recording import RecordingInvalid, RecordingLine
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
@@ -71,3 +72,24 @@ def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, An
             for effect in again.take(line):
                 if line.app == app:
                     yield line.at_s, effect
+
+
+def probe_replay(lines: Iterable[RecordingLine], probe: Probe) -> None:
+    """Give new cores what those of a recording were given, and have a script look at what they take and ask for.
+
+    The script's time is that of the recording. Raises as `replay` does.
+    """
+    again = Replay()
+    now_ns: int | None = None
+    for line in lines:
+        at_ns = round(line.at_s * 1_000_000_000)
+        if now_ns is None:
+            probe.begin(at_ns)
+        now_ns = at_ns
+        if line.kind == "event":
+            probe.fire(line.app, "event", line.content, now_ns)
+        for effect in again.take(line):
+            probe.fire(line.app, "effect", effect, now_ns)
+    if now_ns is None:
+        probe.begin(0)
+    probe.end(now_ns or 0)

@@ -34,6 +34,8 @@ class CoreSpec(NamedTuple):
         app is not recorded: its events hold more than a line of text should.
     secret_bytes
         How many bytes nobody can guess the core is made of besides, as `secret`; none for 0.
+    core
+        The class of a core that is recorded: the return type of its `handle` says what it asks for.
     """
 
     start: Callable[[Policy, float], Start]
@@ -41,6 +43,7 @@ class CoreSpec(NamedTuple):
     changed: Callable[[Policy], Any]
     records: tuple[ModuleType | type, ...] | None = None
     secret_bytes: int = 0
+    core: type[Any] | None = None
 
 
 class AppSpec(NamedTuple):

@@ -52,7 +52,8 @@ WRITTEN_AS: Mapping[str, str] = MappingProxyType(
 """What recordings call types of records that are called otherwise here: earlier ones can be read and compared."""
 
 
-def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
+def kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
+    """Yield the types that are given, and those that modules define."""
     for record in records:
         if isinstance(record, type):
             yield record
@@ -76,7 +77,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     shared = (*config, registrations, events)
     return {
         written_as(kind): kind
-        for kind in _kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))
+        for kind in kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))
         if is_dataclass(kind) or issubclass(kind, tuple | Enum)
     }
 

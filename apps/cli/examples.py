@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt classes transfers --input state.json --pace fast", "at the pace that looks every 10 s"),
     ),
     "vsrt overcommit": (("vsrt overcommit shares --input table.json", "what each tenant is entitled to"),),
+    "vsrt probe": (("vsrt probe list", "where scripts can look, and what they see there"),),
     "vsrt overcommit shares": (("vsrt overcommit shares --input table.json --json", "one JSON document"),),
     "vsrt overcommit simulate": (
         ("vsrt overcommit simulate --trace packets.csv --table 2000", "as the controller would choose"),
@@ -119,7 +120,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt dashboard --socket vsrt-state/vsrt.sock", "read-only, at http://127.0.0.1:8181/"),
         ("vsrt dashboard --token-file token --certificate cert.pem --key key.pem --host 0.0.0.0", "writes, by TLS"),
     ),
-    "vsrt replay": (("vsrt replay run.jsonl --app multicast", "what the core asked for"),),
+    "vsrt replay": (
+        ("vsrt replay run.jsonl --app multicast", "what the core asked for"),
+        ("vsrt replay run.jsonl --probe wait.probe", "what a script finds in what all apps did"),
+    ),
+    "vsrt probe check": (("vsrt probe check wait.probe", "what is wrong with a script, and where"),),
+    "vsrt probe list": (("vsrt probe list 'multicast:effect:*'", "what multicast asks for, with its arguments"),),
     "vsrt perf": (("vsrt perf top", "the busiest ports, now"),),
     "vsrt perf rates": (("vsrt perf rates --input samples.csv --json", "mean rates of every port of a file"),),
     "vsrt perf history": (

@@ -16,6 +16,7 @@ def _core() -> CoreSpec:
         lambda start, now, _datapath: AlarmCore(start["settings"], start["topology"], now, start["at_s"]),
         lambda policy: events.AlarmsChanged(policy.alarms, policy.topology),
         (events, Severity, Cable, End),
+        core=AlarmCore,
     )
 
 

@@ -19,6 +19,7 @@ def _core() -> CoreSpec:
         lambda policy: settings.DiscoveryChanged(settings.of_policy(policy)),
         (settings, HostsRead, HostsFollowed),
         SECRET_BYTES,
+        DiscoveryCore,
     )
 
 

@@ -15,6 +15,7 @@ def _core() -> CoreSpec:
         lambda start, now, datapath: MulticastCore(start["policy"], now, datapath),
         events.PolicyLoaded,
         (events, LogEntry, LogEntryKind),
+        core=MulticastCore,
     )
 
 

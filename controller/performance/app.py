@@ -24,6 +24,7 @@ def _core() -> CoreSpec:
         make,
         lambda policy: MonitorChanged(policy.monitor),
         (StatsReceived, MonitorChanged, SharesConfirmed, SharesLeft, SharesTaken),
+        core=MonitorCore,
     )
 
 

@@ -14,6 +14,7 @@ def _core() -> CoreSpec:
         lambda start, _now, datapath: UnicastCore(start["settings"], datapath),
         lambda policy: settings.UnicastChanged(settings.of_policy(policy)),
         (settings,),
+        core=UnicastCore,
     )
 
 

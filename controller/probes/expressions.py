@@ -1,0 +1,391 @@
+"""Expressions of scripts: their kinds are checked, and they are made into a closed set of Python's syntax nodes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lark import Token, Tree
+
+from controller.probes import runtime
+from controller.probes.grammar import ScriptFault
+from controller.probes.value_kinds import INT, OCTETS, STRING, ValueKind, common_fields
+
+MOST_DIGITS = 20
+"""Digits of an integer that is written out."""
+
+MOST_KEYS = 4
+"""Keys of a bag."""
+
+
+class Typed(NamedTuple):
+    """A compiled expression and the kind of its values."""
+
+    node: ast.expr
+    kind: ValueKind
+
+
+class AggregateShape(NamedTuple):
+    """How many integers, and then strings, the keys of an aggregate have."""
+
+    integers: int
+    strings: int
+
+
+class Declared:
+    """What a script declares: global variables by number, aggregates, and bags with the kinds that stores show."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, tuple[int, ValueKind]] = {}
+        self.aggregates: dict[str, AggregateShape] = {}
+        self.bags: dict[str, ValueKind | None] = {}
+        self.bag_keys: dict[str, tuple[ValueKind, ...]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.variables or name in self.aggregates or name in self.bags
+
+
+class Function(NamedTuple):
+    """A function that scripts call: what carries it out, the kinds that each argument may have, and its own."""
+
+    does: Callable[..., Any]
+    takes: tuple[tuple[ValueKind, ...], ...]
+    gives: ValueKind
+
+
+_ADDRESS = (OCTETS,)
+FUNCTIONS: Mapping[str, Function] = {
+    "ip": Function(runtime.ip_text, ((OCTETS, INT),), STRING),
+    "mac": Function(runtime.mac_text, (_ADDRESS,), STRING),
+    "prefix": Function(runtime.prefix_text, (_ADDRESS, (INT,)), STRING),
+    "u8": Function(runtime.unsigned(1), ((OCTETS,), (INT,)), INT),
+    "u16": Function(runtime.unsigned(2), ((OCTETS,), (INT,)), INT),
+    "u32": Function(runtime.unsigned(4), ((OCTETS,), (INT,)), INT),
+    "min": Function(min, ((INT,), (INT,)), INT),
+    "max": Function(max, ((INT,), (INT,)), INT),
+    "log2": Function(runtime.log2_floor, ((INT,),), INT),
+}
+AMBIENT: Mapping[str, ValueKind] = {"now_ns": INT, "time_s": INT, "app": STRING, "point": STRING}
+"""What is known at every point."""
+
+WORDS = frozenset({*FUNCTIONS, *AMBIENT, "len", "str", "has", "print", "printa", "clear", "delete", "exit", "stack"})
+"""Names that mean something: nothing else is declared by them."""
+
+HELPERS: dict[str, Any] = {
+    **{f"call_{name}": each.does for name, each in FUNCTIONS.items()},
+    **{
+        name: getattr(runtime, name)
+        for name in (
+            *("wrap", "divide", "remainder", "shift_left", "shift_right", "join"),
+            *("as_int", "as_text", "as_present", "as_decimal", "as_hex", "name_of"),
+            *("FiringFault", "OutOfSteps", "STEPS_BOUND"),
+        )
+    },
+    "len": len,
+}
+"""All that compiled scripts can reach by name."""
+
+_ARITHMETIC = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "&": ast.BitAnd, "|": ast.BitOr, "^": ast.BitXor}
+_CALLED = {"/": "divide", "%": "remainder", "<<": "shift_left", ">>": "shift_right"}
+_COMPARED = {"==": ast.Eq, "!=": ast.NotEq, "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
+_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+
+
+def fault(at: Tree[Token] | Token, text: str) -> ScriptFault:
+    """Return a fault with the place of a part of the script."""
+    where: Any = at if isinstance(at, Token) else at.meta
+    return ScriptFault(text, getattr(where, "line", 1), getattr(where, "column", 1))
+
+
+def name(identifier: str) -> ast.Name:
+    """Return a name that is read."""
+    return ast.Name(identifier, ast.Load())
+
+
+def call(function: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of one of `HELPERS`."""
+    return ast.Call(name(function), list(arguments), [])
+
+
+def of_run(method: str, *arguments: ast.expr) -> ast.Call:
+    """Return a call of what runs the script."""
+    return ast.Call(ast.Attribute(name("run"), method, ast.Load()), list(arguments), [])
+
+
+def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
+    """Return what takes a value of a record as scripts see it."""
+    return call({"int": "as_int", "string": "as_text"}.get(kind.name, "as_present"), value)
+
+
+def text_of(token: Token | str) -> str:
+    """Return what a literal string says."""
+    found, inside = [], str(token)[1:-1]
+    position = 0
+    while position < len(inside):
+        two = inside[position : position + 2]
+        found.append(_ESCAPES.get(two, inside[position]))
+        position += 2 if two in _ESCAPES else 1
+    return "".join(found)[: runtime.TEXT_BOUND]
+
+
+def integer_of(token: Token) -> int:
+    """Return an integer that is written out."""
+    if len(token) > MOST_DIGITS:
+        raise fault(token, f"an integer has at most {MOST_DIGITS} digits")
+    return int(token, 16) if token.type == "HEX" else int(token)
+
+
+def literal_of(tree: Tree[Token]) -> tuple[int | str, ValueKind]:
+    """Return the value of a literal, which may have a sign."""
+    *sign, token = (child for child in tree.children if isinstance(child, Token))
+    if token.type == "STRING":
+        return text_of(token), STRING
+    return runtime.wrap(integer_of(token) * (-1 if sign == ["-"] else 1)), INT
+
+
+class Expressions:
+    """Compiles the expressions of one clause.
+
+    Parameters
+    ----------
+    declared
+        What the script declares.
+    records
+        The types of what its points give, empty where they give nothing.
+    """
+
+    def __init__(self, declared: Declared, records: Sequence[type]) -> None:
+        self.declared = declared
+        self.locals: dict[str, tuple[str, ValueKind]] = {}
+        self.nodes = 0
+        self._fields = common_fields(records) if records else {}
+
+    def compile(self, tree: Tree[Token]) -> Typed:
+        """Return an expression, checked."""
+        self.nodes += 1
+        found: Typed = getattr(self, f"_{tree.data}")(tree)
+        return found
+
+    def of_kind(self, tree: Tree[Token], kind: ValueKind) -> ast.expr:
+        """Return an expression that must have a kind."""
+        found = self.compile(tree)
+        if found.kind != kind:
+            raise fault(tree, f"{_a(kind)} is wanted here, and this is {_a(found.kind)}")
+        return found.node
+
+    def scalar(self, tree: Tree[Token]) -> Typed:
+        """Return an expression that must be an integer or a string."""
+        found = self.compile(tree)
+        if found.kind not in (INT, STRING):
+            raise fault(tree, f"an integer or a string is wanted here, and this is {_a(found.kind)}")
+        return found
+
+    def truth(self, tree: Tree[Token]) -> ast.expr:
+        """Return an integer as a condition."""
+        return self.of_kind(tree, INT)
+
+    def bag_keys(self, bag: Token, trees: Sequence[Tree[Token]]) -> ast.expr:
+        """Return keys of a bag, which have the kinds that they had where it was first used."""
+        if not 1 <= len(trees) <= MOST_KEYS:
+            raise fault(bag, f"a bag has 1 to {MOST_KEYS} keys, not {len(trees)}")
+        keys = [self.scalar(tree) for tree in trees]
+        kinds = tuple(key.kind for key in keys)
+        known = self.declared.bag_keys.setdefault(str(bag), kinds)
+        if kinds != known:
+            raise fault(bag, f"the keys of {bag} are {_list(known)} elsewhere, and {_list(kinds)} here")
+        return _tuple(keys)
+
+    def aggregate_keys(self, aggregate: Token, trees: Sequence[Tree[Token]]) -> ast.expr:
+        """Return keys of an aggregate, as it is declared."""
+        shape = self.declared.aggregates[str(aggregate)]
+        keys = [self.scalar(tree) for tree in trees]
+        wanted = (INT,) * shape.integers + (STRING,) * shape.strings
+        kinds = tuple(key.kind for key in keys)
+        if kinds != wanted:
+            declared = _list(wanted)
+            raise fault(aggregate, f"the keys of {aggregate} are declared as {declared}, and {_list(kinds)} here")
+        return _tuple(keys)
+
+    # Each kind of expression, by its name in the grammar
+
+    def _literal(self, tree: Tree[Token]) -> Typed:
+        value, kind = literal_of(tree)
+        return Typed(ast.Constant(value), kind)
+
+    def _name(self, tree: Tree[Token]) -> Typed:
+        identifier = str(tree.children[0])
+        if identifier in self.locals:
+            local, kind = self.locals[identifier]
+            return Typed(name(local), kind)
+        if identifier in self.declared.variables:
+            number, kind = self.declared.variables[identifier]
+            return Typed(variable(number), kind)
+        if identifier in AMBIENT:
+            return Typed(name(identifier), AMBIENT[identifier])
+        if identifier in self._fields:
+            kind = self._fields[identifier]
+            return Typed(from_record(ast.Attribute(name("record"), identifier, ast.Load()), kind), kind)
+        if identifier in self.declared:
+            raise fault(tree, f"{identifier} has keys: write {identifier}[...]")
+        raise fault(tree, self._unknown(identifier))
+
+    def _unknown(self, identifier: str) -> str:
+        if not self._fields:
+            return f"nothing is called {identifier} here"
+        return f"nothing is called {identifier} here; the points have {', '.join(sorted(self._fields))}"
+
+    def _field(self, tree: Tree[Token]) -> Typed:
+        of, field = self.compile(tree.children[0]), str(tree.children[1])  # type: ignore[arg-type]
+        if of.kind.name != "record":
+            raise fault(tree, f"{_a(of.kind)} has no fields")
+        fields = common_fields(of.kind.of)
+        if field not in fields:
+            raise fault(tree, f"{of.kind} has no field {field}; it has {', '.join(sorted(fields)) or 'none'}")
+        return Typed(from_record(ast.Attribute(of.node, field, ast.Load()), fields[field]), fields[field])
+
+    def _index(self, tree: Tree[Token]) -> Typed:
+        bag, *keys = tree.children
+        kind = self._bag(bag)
+        return Typed(of_run("look_up", ast.Constant(str(bag)), self.bag_keys(bag, keys)), kind or INT)  # type: ignore[arg-type]
+
+    def _bag(self, token: Any) -> ValueKind | None:
+        if str(token) not in self.declared.bags:
+            what = "an aggregate, which is not read" if str(token) in self.declared.aggregates else "no bag"
+            raise fault(token, f"{token} is {what}")
+        return self.declared.bags[str(token)]
+
+    def _choice(self, tree: Tree[Token]) -> Typed:
+        condition, first, second = (child for child in tree.children)
+        one = self.compile(first)  # type: ignore[arg-type]
+        return Typed(ast.IfExp(self.truth(condition), one.node, self.of_kind(second, one.kind)), one.kind)  # type: ignore[arg-type]
+
+    def _or(self, tree: Tree[Token]) -> Typed:
+        return _flag(ast.BoolOp(ast.Or(), [self.truth(child) for child in tree.children]))  # type: ignore[arg-type]
+
+    def _and(self, tree: Tree[Token]) -> Typed:
+        return _flag(ast.BoolOp(ast.And(), [self.truth(child) for child in tree.children]))  # type: ignore[arg-type]
+
+    def _bit_or(self, tree: Tree[Token]) -> Typed:
+        return self._operated(tree.children[0], "|", tree.children[1])
+
+    def _bit_xor(self, tree: Tree[Token]) -> Typed:
+        return self._operated(tree.children[0], "^", tree.children[1])
+
+    def _bit_and(self, tree: Tree[Token]) -> Typed:
+        return self._operated(tree.children[0], "&", tree.children[1])
+
+    def _equal(self, tree: Tree[Token]) -> Typed:
+        first, sign, second = tree.children
+        one = self.scalar(first)  # type: ignore[arg-type]
+        return _flag(ast.Compare(one.node, [_COMPARED[str(sign)]()], [self.of_kind(second, one.kind)]))  # type: ignore[arg-type]
+
+    def _relation(self, tree: Tree[Token]) -> Typed:
+        first, sign, second = tree.children
+        compared = _COMPARED[str(sign)]()
+        return _flag(ast.Compare(self.of_kind(first, INT), [compared], [self.of_kind(second, INT)]))  # type: ignore[arg-type]
+
+    def _shift(self, tree: Tree[Token]) -> Typed:
+        return self._operated(*tree.children)
+
+    def _sum(self, tree: Tree[Token]) -> Typed:
+        first, sign, second = tree.children
+        if str(sign) == "+":
+            one = self.scalar(first)  # type: ignore[arg-type]
+            if one.kind == STRING:
+                return Typed(call("join", one.node, self.of_kind(second, STRING)), STRING)  # type: ignore[arg-type]
+        return self._operated(*tree.children)
+
+    def _product(self, tree: Tree[Token]) -> Typed:
+        return self._operated(*tree.children)
+
+    def _operated(self, first: Any, sign: Any, second: Any) -> Typed:
+        one, other = self.of_kind(first, INT), self.of_kind(second, INT)
+        if str(sign) in _CALLED:
+            return Typed(call(_CALLED[str(sign)], one, other), INT)
+        return Typed(call("wrap", ast.BinOp(one, _ARITHMETIC[str(sign)](), other)), INT)
+
+    def _unary(self, tree: Tree[Token]) -> Typed:
+        sign, of = tree.children
+        value = self.of_kind(of, INT)  # type: ignore[arg-type]
+        match str(sign):
+            case "!":
+                return _flag(ast.UnaryOp(ast.Not(), value))
+            case "~":
+                return Typed(ast.UnaryOp(ast.Invert(), value), INT)
+            case "-":
+                return Typed(call("wrap", ast.UnaryOp(ast.USub(), value)), INT)
+        return Typed(value, INT)
+
+    def _call(self, tree: Tree[Token]) -> Typed:
+        function, *given = tree.children
+        arguments = [each for each in given if each is not None]
+        match str(function):
+            case "len":
+                return self._len(tree, arguments)
+            case "str":
+                return self._str(tree, arguments)
+            case "has":
+                return self._has(tree, arguments)
+        known = FUNCTIONS.get(str(function))
+        if known is None:
+            raise fault(tree, f"{function} gives no value" if str(function) in WORDS else f"no function {function}")
+        _check_count(tree, str(function), len(arguments), len(known.takes))
+        compiled = [self.compile(each) for each in arguments]  # type: ignore[arg-type]
+        for each, kinds, argument in zip(compiled, known.takes, arguments, strict=True):
+            if each.kind not in kinds:
+                wanted = " or ".join(_a(kind) for kind in kinds)
+                raise fault(argument, f"{function} takes {wanted} here, and this is {_a(each.kind)}")
+        return Typed(call(f"call_{function}", *(each.node for each in compiled)), known.gives)
+
+    def _len(self, tree: Tree[Token], arguments: Sequence[Any]) -> Typed:
+        _check_count(tree, "len", len(arguments), 1)
+        of = self.compile(arguments[0])
+        if of.kind.name not in ("string", "octets", "list"):
+            raise fault(arguments[0], f"{_a(of.kind)} has no length")
+        return Typed(call("len", of.node), INT)
+
+    def _str(self, tree: Tree[Token], arguments: Sequence[Any]) -> Typed:
+        _check_count(tree, "str", len(arguments), 1)
+        of = self.compile(arguments[0])
+        does = {"int": "as_decimal", "octets": "as_hex", "record": "name_of"}.get(of.kind.name)
+        if of.kind == STRING:
+            return of
+        if does is None:
+            raise fault(arguments[0], f"{_a(of.kind)} is no string")
+        return Typed(call(does, of.node), STRING)
+
+    def _has(self, tree: Tree[Token], arguments: Sequence[Any]) -> Typed:
+        if not arguments or arguments[0].data != "name":
+            raise fault(tree, "has takes a bag and its keys")
+        bag = arguments[0].children[0]
+        self._bag(bag)
+        return Typed(of_run("has", ast.Constant(str(bag)), self.bag_keys(bag, arguments[1:])), INT)
+
+
+def variable(number: int, context: ast.expr_context | None = None) -> ast.Subscript:
+    """Return a global variable."""
+    return ast.Subscript(
+        ast.Attribute(name("run"), "variables", ast.Load()), ast.Constant(number), context or ast.Load()
+    )
+
+
+def _check_count(tree: Tree[Token], function: str, given: int, wanted: int) -> None:
+    if given != wanted:
+        raise fault(tree, f"{function} takes {wanted} argument{'s' if wanted > 1 else ''}, not {given}")
+
+
+def _flag(condition: ast.expr) -> Typed:
+    return Typed(ast.IfExp(condition, ast.Constant(1), ast.Constant(0)), INT)
+
+
+def _tuple(keys: Sequence[Typed]) -> ast.expr:
+    return ast.Tuple([key.node for key in keys], ast.Load())
+
+
+def _a(kind: ValueKind) -> str:
+    return {"int": "an integer", "string": "a string", "octets": "octets"}.get(kind.name, f"a {kind}")
+
+
+def _list(kinds: Sequence[ValueKind]) -> str:
+    return ", ".join(str(kind) for kind in kinds) or "none"

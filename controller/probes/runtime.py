@@ -1,0 +1,313 @@
+"""What scripts keep and do while they run: bags, aggregates and lines, all bounded; the faults of firings."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from controller.wire.addresses import format_ip, format_mac
+
+KEYS_BOUND = 4096
+"""Keys of a bag or an aggregate; what finds no room is counted."""
+
+ROOM_BOUND = 16 << 20
+"""Bytes that all keys and values of a script take together, as they are reckoned here."""
+
+ROW_ROOM, PAIR_ROOM, CHARACTER_ROOM = 4096, 512, 4
+"""Of a row of an aggregate, of a key with its value in a bag, and of a character of a string in either."""
+
+LINES_BOUND = 10_000
+LINE_BOUND = 1024
+"""Lines, and characters of one."""
+
+STEPS_BOUND = 10_000
+"""Steps of a firing whose clause has loops."""
+
+TEXT_BOUND = 256
+"""Characters of a string."""
+
+_LEAST, _MOST, _ALL = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+
+Value: TypeAlias = int | str
+KeyTuple: TypeAlias = tuple[Value, ...]
+
+
+class FiringFault(Exception):  # noqa: N818
+    """A firing goes no further, unless a `catch` takes it on; the text says what kind of fault it is."""
+
+
+class OutOfSteps(Exception):  # noqa: N818
+    """A firing has taken all the steps that it may; nothing catches it."""
+
+
+class ProbeEnds(Exception):  # noqa: N818
+    """The script is to end."""
+
+
+@dataclass(frozen=True)
+class AggregateRow:
+    """Samples of one key: `histogram` counts them by the least of their powers of two, as `log2_floor` has it."""
+
+    keys: KeyTuple
+    count: int
+    sum: int
+    min: int
+    max: int
+    histogram: tuple[tuple[int, int], ...]
+
+
+class _Samples:
+    __slots__ = ("count", "histogram", "least", "most", "total")
+
+    def __init__(self) -> None:
+        self.count = self.total = 0
+        self.least, self.most = _MOST, _LEAST
+        self.histogram: Counter[int] = Counter()
+
+    def take(self, sample: int) -> None:
+        self.count += 1
+        self.total += sample
+        self.least = min(self.least, sample)
+        self.most = max(self.most, sample)
+        self.histogram[bucket(sample)] += 1
+
+
+class ProbeRun:
+    """A script that runs: its variables by number, its bags and aggregates by name, its lines, and what was lost.
+
+    Attributes
+    ----------
+    faults
+        Firings that ended by a fault which nothing caught, by its kind.
+    lost_keys, lost_lines
+        What found no room.
+    """
+
+    def __init__(self, variables: Sequence[Value], bags: Collection[str], aggregates: Collection[str]) -> None:
+        self.variables: list[Value] = list(variables)
+        self.bags: dict[str, dict[KeyTuple, Value]] = {name: {} for name in bags}
+        self.aggregates: dict[str, dict[KeyTuple, _Samples]] = {name: {} for name in aggregates}
+        self.printed: list[str] = []
+        self.faults: Counter[str] = Counter()
+        self.fired = self.skipped = self.lost_keys = self.lost_lines = 0
+        self._room = ROOM_BOUND
+
+    # What scripts do, by the names of the functions that are compiled
+
+    def store(self, name: str, keys: KeyTuple, value: Value) -> None:
+        """Put a value into a bag."""
+        bag = self.bags[name]
+        if keys in bag or (len(bag) < KEYS_BOUND and self._take_room(PAIR_ROOM, keys)):
+            bag[keys] = value
+        else:
+            self.lost_keys += 1
+
+    def look_up(self, name: str, keys: KeyTuple) -> Value:
+        """Return what a bag has; a fault where it has nothing."""
+        try:
+            return self.bags[name][keys]
+        except KeyError:
+            raise FiringFault("missing key") from None
+
+    def has(self, name: str, keys: KeyTuple) -> int:
+        """Return 1 where a bag has something, else 0."""
+        return 1 if keys in self.bags[name] else 0
+
+    def delete(self, name: str, keys: KeyTuple) -> None:
+        """Take what a bag has away; nothing where it has nothing."""
+        if self.bags[name].pop(keys, None) is not None:
+            self._room += _room_of(PAIR_ROOM, keys)
+
+    def sample(self, name: str, keys: KeyTuple, sample: int) -> None:
+        """Add a sample to an aggregate."""
+        rows = self.aggregates[name]
+        row = rows.get(keys)
+        if row is None:
+            if len(rows) >= KEYS_BOUND or not self._take_room(ROW_ROOM, keys):
+                self.lost_keys += 1
+                return
+            row = rows[keys] = _Samples()
+        row.take(sample)
+
+    def clear(self, name: str) -> None:
+        """Empty an aggregate."""
+        rows = self.aggregates[name]
+        self._room += sum(_room_of(ROW_ROOM, keys) for keys in rows)
+        rows.clear()
+
+    def print(self, text: str) -> None:
+        """Write a line."""
+        if len(self.printed) < LINES_BOUND:
+            self.printed.append(text[:LINE_BOUND])
+        else:
+            self.lost_lines += 1
+
+    def print_aggregate(self, name: str) -> None:
+        """Write an aggregate's rows, a line each."""
+        for row in self.rows(name):
+            mean = row.sum / row.count
+            keys = ", ".join(map(str, row.keys))
+            self.print(f"{name}[{keys}] count {row.count} mean {mean:.6g} min {row.min} max {row.max}")
+
+    def end(self) -> None:
+        """End the script."""
+        raise ProbeEnds
+
+    def _take_room(self, least: int, keys: KeyTuple) -> bool:
+        """Take the room of new keys, if there is so much."""
+        room = _room_of(least, keys)
+        if room > self._room:
+            return False
+        self._room -= room
+        return True
+
+    def rows(self, name: str) -> list[AggregateRow]:
+        """Return an aggregate's rows, those with most samples first."""
+        ordered = sorted(self.aggregates[name].items(), key=lambda item: (-item[1].count, tuple(map(str, item[0]))))
+        return [
+            AggregateRow(keys, each.count, each.total, each.least, each.most, tuple(sorted(each.histogram.items())))
+            for keys, each in ordered
+        ]
+
+
+def _room_of(least: int, keys: KeyTuple) -> int:
+    return least + CHARACTER_ROOM * sum(len(key) for key in keys if isinstance(key, str))
+
+
+def bucket(sample: int) -> int:
+    """Return the least integer of the bucket that a sample is in: a power of two, 0, or minus a power of two."""
+    if sample > 0:
+        return 1 << (sample.bit_length() - 1)
+    return 0 if sample == 0 else -(1 << ((-sample).bit_length() - 1))
+
+
+# Integers of 64 bits
+
+
+def wrap(value: int) -> int:
+    """Return an integer as 64 bits hold it, with a sign."""
+    if _LEAST <= value <= _MOST:
+        return value
+    return ((value - _LEAST) & _ALL) + _LEAST
+
+
+def divide(dividend: int, divisor: int) -> int:
+    """Return a quotient, rounded towards 0."""
+    if divisor == 0:
+        raise FiringFault("division by zero")
+    quotient = abs(dividend) // abs(divisor)
+    return wrap(quotient if (dividend < 0) == (divisor < 0) else -quotient)
+
+
+def remainder(dividend: int, divisor: int) -> int:
+    """Return what is left of a division that rounds towards 0: it has the sign of the dividend."""
+    if divisor == 0:
+        raise FiringFault("division by zero")
+    left = abs(dividend) % abs(divisor)
+    return -left if dividend < 0 else left
+
+
+def shift_left(value: int, by: int) -> int:
+    """Return an integer shifted, by 0 to 63 bits."""
+    return wrap(value << (by & 63))
+
+
+def shift_right(value: int, by: int) -> int:
+    """Return an integer shifted, by 0 to 63 bits; the sign stays."""
+    return value >> (by & 63)
+
+
+def log2_floor(value: int) -> int:
+    """Return the logarithm to the base 2, rounded down."""
+    if value <= 0:
+        raise FiringFault("logarithm of no positive number")
+    return value.bit_length() - 1
+
+
+def join(first: str, second: str) -> str:
+    """Return two strings after each other, as far as there is room."""
+    return (first + second)[:TEXT_BOUND]
+
+
+# Values of records
+
+
+def as_int(value: Any) -> int:
+    """Return a number of a record; what is after its point is left out."""
+    if type(value) is int:
+        return wrap(value)
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        raise FiringFault("absent value")
+    return wrap(int(value))
+
+
+def as_text(value: Any) -> str:
+    """Return a text of a record; of an enumeration its value, or its name where that is no text."""
+    if isinstance(value, Enum):
+        value = value.value if isinstance(value.value, str) else value.name
+    if value is None:
+        raise FiringFault("absent value")
+    return str(value)[:TEXT_BOUND]
+
+
+def as_present(value: Any) -> Any:
+    """Return octets, a record or a list that is there."""
+    if value is None:
+        raise FiringFault("absent value")
+    return value
+
+
+def name_of(value: Any) -> str:
+    """Return what the type of a record is called."""
+    return type(value).__name__
+
+
+def as_decimal(value: int) -> str:
+    """Return an integer as text."""
+    return str(value)
+
+
+def as_hex(value: bytes) -> str:
+    """Return octets as hexadecimal digits, as far as there is room."""
+    return value.hex()[:TEXT_BOUND]
+
+
+def unsigned(octets: int) -> Callable[[bytes, int], int]:
+    """Return what reads an unsigned integer of so many octets at an offset."""
+
+    def read(data: bytes, offset: int) -> int:
+        if not 0 <= offset <= len(data) - octets:
+            raise FiringFault("offset beyond the data")
+        return int.from_bytes(data[offset : offset + octets], "big")
+
+    return read
+
+
+def ip_text(value: bytes | int) -> str:
+    """Return an IP address as text, of 4 or 16 octets or of an integer."""
+    if isinstance(value, int):
+        if not 0 <= value < 1 << 32:
+            raise FiringFault("no address")
+        value = value.to_bytes(4, "big")
+    if len(value) not in (4, 16):
+        raise FiringFault("no address")
+    return format_ip(value)
+
+
+def mac_text(value: bytes) -> str:
+    """Return a MAC address as text."""
+    if len(value) != 6:
+        raise FiringFault("no address")
+    return format_mac(value)
+
+
+def prefix_text(value: bytes, bits: int) -> str:
+    """Return the prefix of an address that has so many bits, as text."""
+    if len(value) not in (4, 16) or not 0 <= bits <= 8 * len(value):
+        raise FiringFault("no address")
+    left = 8 * len(value) - bits
+    return f"{format_ip((int.from_bytes(value, 'big') >> left << left).to_bytes(len(value), 'big'))}/{bits}"
