@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from topology.graph import Graph, NodeKind
 pytestmark = pytest.mark.emulation
 
 CAPACITY_BPS = 10_000_000
+FEW_WAITING = 50
+"""Packets that wait at a port that is not full, at most."""
+
 FLOOD_BPS = 12e6
 POLICY = """\
 version: 1
@@ -106,6 +110,13 @@ class Queued:
     def min_rate_bps(self, port: str, queue_id: int) -> int:
         queues = self.ports()[port]
         return 0 if queues is None else int(queues[queue_id]["min-rate"])
+
+    def waiting_count(self, port: str, queue_id: int) -> int:
+        """Return how many packets wait in a queue of a port."""
+        shown = processes.run("tc", "-s", "class", "show", "dev", port)
+        found = re.search(rf"class htb 1:{queue_id + 1:x} .*?backlog \S+ (\d+)p", shown, re.DOTALL)
+        assert found is not None, shown
+        return int(found[1])
 
     def stream(self, host: str, group: str, rate_bps: float) -> int:
         """Have h4 receive a group that a host sends to; return the number of the stream, which begins to send."""
@@ -237,6 +248,9 @@ def test_a_goal_holds_against_a_more_important_class_that_offers_too_much(
         "the rate of the class follows its need",
     )
     assert queued.min_rate_bps(port, 6) > 3_000_000
+    # What has waited since the time without a goal fills the queue, so that a packet too many is lost.
+    queued.fabric.sender.ask("halt", streams=[control])
+    queued.wait(lambda: queued.waiting_count(port, 5) < FEW_WAITING, "what has waited is sent")
     control_lost_pct, market_lost_pct, backup_lost_pct = queued.lost_pct(10.0, *streams)
     assert market_lost_pct < 2
     assert backup_lost_pct < 99.5, "the discretionary class gets nothing at all"
