@@ -74,12 +74,12 @@ def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, An
                     yield line.at_s, effect
 
 
-def probe_replay(lines: Iterable[RecordingLine], probe: Probe) -> None:
-    """Give new cores what those of a recording were given, and have a script look at what they take and ask for.
+def probe_replay(lines: Iterable[RecordingLine], probe: Probe, again: Replay | None = None) -> None:
+    """Give cores what those of a recording were given, and have a script look at what they take and ask for.
 
-    The script's time is that of the recording. Raises as `replay` does.
+    The script's time is that of the recording; cores are made anew where `again` has none. Raises as `replay` does.
     """
-    again = Replay()
+    again = Replay() if again is None else again
     now_ns: int | None = None
     for line in lines:
         at_ns = round(line.at_s * 1_000_000_000)
