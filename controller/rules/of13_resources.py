@@ -29,7 +29,7 @@ from controller.rules.of13 import (
 )
 from controller.rules.openflow import HEADER, REPLY_MORE, NotExpressible, ResourceDescriptions, RoleReply
 
-KINDS = (METER, GROUP)
+KINDS: tuple[str, ...] = (METER, GROUP)
 """What a switch can be told to hold beside flow entries, in the order in which it is asked for them."""
 
 _OFPT_GROUP_MOD, _OFPT_METER_MOD = 15, 29
