@@ -167,3 +167,21 @@ def test_switches_are_let_in_by_their_certificates_alone(
         until(lambda: all(known(dpid)["connected"] for dpid in DPIDS))
         lists.write_text("no list")
         until(lambda: any("the file has no revocation list" in text for text in alarms()))
+
+
+@pytest.mark.each_framework
+def test_a_switch_that_speaks_tls_where_plain_tcp_is_taken_is_told_of_and_another_served(
+    framework: Framework, pki: Pki, unplugged: None
+) -> None:
+    certificate, key = pki.made("leaf1")
+    run("ovs-vsctl", "--timeout=10", "set-ssl", str(key), str(certificate), str(pki.controller_ca))
+    with ControllerProcess(PORT, framework=framework, apps=("multicast",)) as controller:
+        connect("tls1")
+        controller.wait_log(
+            "A switch that connected from 127.0.0.1 was refused: it speaks TLS, and this port takes plain TCP."
+        )
+        connect("tls2", "tcp")
+        until(lambda: any(switch["in_sync"] for switch in documents(controller, "switches")))
+        (known,) = documents(controller, "switches")
+        assert (known["dpid"], known["encrypted"]) == (DPIDS[1], False)
+        assert not is_connected("tls1")
