@@ -39,7 +39,6 @@ from topology.live import LiveFabric
 
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
-_BEFORE_TAG, _TAG, _BEHIND_TAG = slice(12), slice(12, 16), slice(16, None)
 
 VLAN_UNTAGGED = "vlan-untagged"
 """The counter of frames without a tag at ports whose frames must have one."""
@@ -109,9 +108,9 @@ class MulticastIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[_TAG]))
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
         if vlan_id is not None and len(frame) > 17:
-            self._take(dpid, port_no, frame[_BEFORE_TAG] + frame[_BEHIND_TAG], now, vlan_id)
+            self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
             return
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
@@ -119,7 +118,7 @@ class MulticastIntake:
             self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
             return
         if tag is not None:
-            vlan_ports.is_let_in(dpid, port_no, frame[_TAG], vlan_id)
+            vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
         self._take(dpid, port_no, untagged, now, vlan_id)
 
     def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
