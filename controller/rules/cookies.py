@@ -17,18 +17,12 @@ def cookie_of(app_tag: int, *origin: object) -> int:
 
 
 def group_cookie(app_tag: int, group: bytes) -> int:
-    """Return the cookie of a group's entries, by its name: an IPv4 group has its address there, any other a hash.
+    """Return the cookie of a group's entries, by its name.
 
     `SENDER_COOKIE_BIT` is left to who knows which entries are those of senders.
     """
-    if len(group) == _IPV4_BYTES:
-        return app_tag << 48 | _IPV4_GROUPS | int.from_bytes(group, "big")
     return cookie_of(app_tag, "group", group) & ~SENDER_COOKIE_BIT
 
-
-_IPV4_BYTES = 4
-_IPV4_GROUPS = 4 << 32
-"""What stands before the address: with the tag of the app the upper half of the cookie."""
 
 VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))
 """Of the entries that drop frames with a VLAN tag, so that their counters can be read alone."""

@@ -13,8 +13,8 @@ def test_cookies_are_stable_and_carry_the_tag():
     assert cookie != cookie_of(0x5602, ("group", b"\xef\1\2\4"))
 
 
-def test_the_cookie_of_a_group_names_it_and_leaves_the_bit_of_senders_alone():
-    assert group_cookie(0x5602, b"\xef\1\2\3") == 0x5602_0004_EF01_0203
+def test_the_cookie_of_a_group_is_its_own_and_leaves_the_bit_of_senders_alone():
+    assert f"{group_cookie(0x5602, bytes((239, 1, 2, 3))):#x}" == "0x5602022f2905c3d0"
     names = (b"\xef\1\2\3", b"\xef\1\2\4", b"\xef\1\2\3\x81\0\7", b"\xff\x3e" + bytes(13) + b"\1")
     cookies = [group_cookie(0x5602, name) for name in names]
     assert len(set(cookies)) == len(names)
