@@ -19,7 +19,7 @@ from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_app
 from apps.openflow.role import RoleRequests
 from apps.openflow.stats_app import StatsApp
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
-from apps.state_dir import own_state_dir
+from apps.state_dir import ActionLog, own_state_dir
 from apps.status_server import QuestionRefused
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
@@ -54,6 +54,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
 
     _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, RollUpsMeasured, AlarmReported]
     core: MonitorCore
+    actions: ActionLog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -95,13 +96,24 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
         if self.share is not None:
             self._perform[SwitchesHeld] = self.share.held
             self._perform[PollsStopped] = self.share.stopped
+        sections, orders = self.sections.by_name(), {}
+        if self.share is not None:
+            self.log_actions()
+            self.pages |= self.share.pages
+            sections = {**sections, "monitors": self.share.section}
+            orders = self.share.orders(partial(self.reactor.call, self._turn), self.actions)
         self.console = Console(self.core, self._change, time.monotonic, self._state, self.names)
         self.offer(
             {name: partial(view, self.console) for name, view in VIEWS.items()},
-            {name: partial(self._answer, action) for name, action in ACTIONS.items()},
-            self.sections.by_name(),
-            lambda: self.sections.refresh(time.monotonic()),
+            {**{name: partial(self._answer, action) for name, action in ACTIONS.items()}, **orders},
+            sections,
+            self._refresh,
         )
+
+    def _refresh(self) -> None:
+        self.sections.refresh(time.monotonic())
+        if self.share is not None:
+            self.share.refresh()
 
     def start(self) -> Any:
         """Run, and ask Open vSwitch how busy it is where the policy says so."""

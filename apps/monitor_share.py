@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from apps.state_dir import ActionLog
 from apps.tls_files import SettingsInvalid
 from controller.config.policy import Policy
 from controller.performance.shared_polls import (
@@ -16,7 +17,6 @@ from controller.performance.shared_polls import (
     SharesTaken,
     SwitchesHeld,
 )
-from controller.wire.addresses import format_ip
 
 if TYPE_CHECKING:
     import logging
@@ -32,7 +32,9 @@ class MonitorShare:
 
     def __init__(self, policy: Policy, feed: Callable[[Any], object], logger: logging.Logger) -> None:
         # Loaded here: a monitor that polls all switches needs nothing of what several share.
-        from apps.cluster.settings import sidecar_settings
+        from apps.cluster.metric_targets import PATH, MetricTargets
+        from apps.cluster.monitors_shown import MonitorsSection
+        from apps.cluster.settings import metrics_address, sidecar_settings
         from apps.cluster.share_thread import ShareThread
         from apps.cluster.sidecar_settings import access
         from controller.cluster.shares import ShareSettings
@@ -40,16 +42,20 @@ class MonitorShare:
         try:
             settings = sidecar_settings(policy.cluster, secrets.token_hex(8))
             reached = access(settings)
+            metrics = metrics_address(policy.monitor)
         except SettingsInvalid as error:
             raise ValueError(str(error)) from error
-        member, prometheus = settings.member, policy.monitor.prometheus
-        self.name = member.member
-        metrics = f"{format_ip(prometheus.address)}:{prometheus.port}" if prometheus.enabled else ""
+        member = settings.member
+        self.name, self.fabric = member.member, member.fabric
         mine = ShareSettings(
             *(member.fabric, member.member, member.incarnation, metrics), member.lease_s, first_epoch=int(time.time())
         )
         self._feed = feed
         self._thread = ShareThread(mine, reached, self._told, logger)
+        self._shown = MonitorsSection()
+        self.section = self._shown.section
+        self.ask = self._thread.ask
+        self.pages = {PATH: MetricTargets(self.ask, self.fabric).page}
         self.start = self._thread.start
         self.close = self._thread.close
 
@@ -57,6 +63,19 @@ class MonitorShare:
     def figures(self) -> ShareFigures:
         """What is told of shares."""
         return self._thread.figures
+
+    def orders(
+        self, later: Callable[[Callable[[], None]], object], log: ActionLog
+    ) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
+        """Return what operators can ask for: `later` has work done on the app's loop, `log` keeps what was asked."""
+        from apps.cluster.monitor_orders import MonitorOrders
+
+        return {**MonitorOrders(self.ask, self.fabric, later, log).actions()}
+
+    def refresh(self) -> None:
+        """Have readers of `section` told what is otherwise."""
+        monitors = self._thread.monitors
+        self._shown.see(monitors.states, monitors.unowned, time.time())
 
     def held(self, effect: SwitchesHeld) -> None:
         """Tell which switches are connected."""

@@ -20,10 +20,13 @@ import itertools
 import random
 import time
 from collections import Counter
+from contextlib import suppress
+from functools import partial
 
 from measure import Measurement, report
 from simulated_monitors import INTERVAL_S, LEASE_S, MonitoredFabric, MonitorNode, counted_rows
 
+from controller.cluster.draining import DrainRefused
 from controller.cluster.memory_engine import RequestFault
 from controller.cluster.shares import STEADY_S
 
@@ -172,8 +175,15 @@ class History(MonitoredFabric):
     def fault_store_emptied(self, _node: MonitorNode, _for_s: float) -> None:
         self.store.empty()
 
-    def fault_drain(self, node: MonitorNode, _for_s: float) -> None:
-        self.drain(node.name)
+    def fault_drain(self, node: MonitorNode, for_s: float) -> None:
+        with suppress(DrainRefused):
+            self.drain(node.name)
+            self.later(for_s, partial(self.undrain_there, node.name))
+
+    def undrain_there(self, name: str) -> None:
+        """Have a monitor take its part again, if it is there."""
+        with suppress(DrainRefused):
+            self.undrain(name)
 
     def bound_s(self, from_s: float, until_s: float) -> float:
         """Return how long a switch may not be polled, by what went wrong meanwhile."""

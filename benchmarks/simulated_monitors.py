@@ -8,18 +8,19 @@ from typing import NamedTuple
 
 from simulated_store import Timeline
 
+from controller.cluster.draining import draining, undraining
 from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
-from controller.cluster.engine import KeyChanges, Reply, Silent
+from controller.cluster.engine import PAGE_KEYS, KeyChanges, KeyPage, ReadPage, Reply, Silent, Transaction
 from controller.cluster.events import Answered, KeysChanged, WatchEnded
+from controller.cluster.keys import Keys
 from controller.cluster.memory_engine import MemoryEngine, MemoryWatch
 from controller.cluster.share_events import (
-    DrainWanted,
     PollsEnded,
     ShareChanged,
     ShareConfirmed,
     SwitchesSeen,
 )
-from controller.cluster.share_records import Load
+from controller.cluster.share_records import Load, ShareView
 from controller.cluster.shares import ShareCore, ShareSettings
 from controller.events import DeadlineReached
 from controller.performance.schedule import OPENFLOW_1_3, PollSettings, Schedule
@@ -239,9 +240,21 @@ class MonitoredFabric(Timeline):
         self.later(TICK_S, self._tick)
 
     def drain(self, name: str) -> None:
-        """Have a monitor left without switches, by an operator who asks another one."""
-        other = next(node for node in self.monitors.values() if node.is_up and node.name != name)
-        other.give(DrainWanted(name))
+        """Have a monitor left without switches; DrainRefused where others are not connected to all of its own."""
+        self._operate(draining, name)
+
+    def undrain(self, name: str) -> None:
+        """Have it take its part again."""
+        self._operate(undraining, name)
+
+    def _operate(self, order: Callable[[Keys, ShareView, str], Transaction | None], name: str) -> None:
+        keys, engine = Keys(FABRIC), MemoryEngine(self.store)
+        view, held = ShareView(keys), engine.ask(ReadPage(keys.share, limit=len(self.ports) + PAGE_KEYS))
+        if type(held) is KeyPage:
+            view.replace(held.held)
+            transaction = order(keys, view, name)
+            if transaction is not None:
+                engine.ask(transaction)
 
     def shares(self) -> dict[str, dict[int, int]]:
         """Return the epoch of each switch that a monitor polls."""

@@ -11,10 +11,11 @@ from apps.cli.common import InputError, OperationFailed
 from apps.cluster.etcd import Access, EtcdEngine
 from apps.cluster.settings import sidecar_settings
 from apps.cluster.sidecar_settings import access
+from apps.cluster.store_reading import StoreSilent, read_below
 from apps.environment import environment_path
 from apps.fabric_file import FabricFile
 from apps.tls_files import SettingsInvalid
-from controller.cluster.engine import KeyPage, KeyValue, ReadPage, Transaction
+from controller.cluster.engine import KeyValue, Reply, Request, Silent, Transaction
 from controller.cluster.keys import Keys
 from controller.config import PolicyInvalid, load_policy
 from controller.config.cluster_settings import NO_ENGINE, Cluster
@@ -57,36 +58,26 @@ def open_store(args: argparse.Namespace) -> ClusterStore:
         raise InputError(str(error)) from None
 
 
-def read_keys(engine: EtcdEngine, fabric: str) -> tuple[int, list[KeyValue]]:
+def read_keys(engine: EtcdEngine, fabric: str) -> tuple[int, tuple[KeyValue, ...]]:
     """Return all keys of a fabric as of one revision; OperationFailed where the store does not answer."""
-    prefix, after, revision = Keys(fabric).root, "", 0
-    found: list[KeyValue] = []
-    while True:
-        page = _page(engine, ReadPage(prefix, after, revision))
-        found += page.held
-        if not page.has_more:
-            return page.revision, found
-        after, revision = page.held[-1].key, page.revision
+    try:
+        return read_below(lambda request: _answer(engine, request), Keys(fabric).root)
+    except StoreSilent as silent:
+        raise OperationFailed(f"the store gave no answer: {silent}") from None
 
 
 def put_keys(engine: EtcdEngine, transactions: Iterator[Transaction]) -> None:
     """Have transactions done; OperationFailed where the store does not answer."""
     for transaction in transactions:
-        why = ""
-        for _ in range(TRIES):
-            reply = engine.ask(transaction)
-            why = getattr(reply, "why", "")
-            if not why:
-                break
+        why = getattr(_answer(engine, transaction), "why", "")
         if why:
             raise OperationFailed(f"the store gave no answer, and only some of the keys may be there: {why}")
 
 
-def _page(engine: EtcdEngine, request: ReadPage) -> KeyPage:
-    why = ""
-    for _ in range(TRIES):
-        reply = engine.ask(request)
-        if type(reply) is KeyPage:
-            return reply
-        why = getattr(reply, "why", type(reply).__name__)
-    raise OperationFailed(f"the store gave no answer: {why}")
+def _answer(engine: EtcdEngine, request: Request) -> Reply:
+    """Return the store's answer, which is asked `TRIES` times where there is none."""
+    replies = (engine.ask(request) for _ in range(TRIES))
+    reply = next(replies)
+    while type(reply) is Silent and (again := next(replies, None)) is not None:
+        reply = again
+    return reply

@@ -67,6 +67,17 @@ def _hand_over(fields: Mapping[str, Any]) -> Action:
     return Action({"do": "hand-over", **fields}, "POST", f"/cluster/hand-over{query}")
 
 
+def _monitor(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
+    return lambda fields: Action({"do": do, **fields}, method, f"/monitors/{quote(fields['monitor'], safe='')}/drain")
+
+
+def _switches_to_give(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer.get("changed") is False:
+        yield "nothing changed"
+    elif switches := answer.get("switches"):
+        yield f"its {switches} switches go to others (`vsrt show cluster` says when it has none)"
+
+
 def _still_there(answer: Mapping[str, Any]) -> Iterator[str]:
     if count := answer.get("transit_count"):
         names = ", ".join(answer.get("transit", ())[:LISTED])
@@ -192,6 +203,20 @@ VERBS: dict[str, Verb] = {
         "the lead is handed over",
         lambda answer: iter([f"to {answer['to']}"] if answer.get("to") else []),
     ),
+    "drain-monitor": Verb(
+        "have a monitor give its switches to others, before it is serviced",
+        ("monitor",),
+        _monitor("drain-monitor", "PUT"),
+        "monitor {monitor} is drained",
+        _switches_to_give,
+    ),
+    "undrain-monitor": Verb(
+        "let a drained monitor have its part of the switches again",
+        ("monitor",),
+        _monitor("undrain-monitor", "DELETE"),
+        "monitor {monitor} is not drained",
+        lambda answer: iter(["nothing changed"] if answer.get("changed") is False else []),
+    ),
     "reset-counters": Verb(
         "count from 0 again",
         (),
@@ -240,6 +265,9 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "member": lambda parser: parser.add_argument(
         "member", metavar="MEMBER", nargs="?", help="the controller that shall lead (`vsrt show cluster`)"
     ),
+    "monitor": lambda parser: parser.add_argument(
+        "monitor", metavar="MONITOR", help="a monitor that shares the switches (`vsrt show cluster`)"
+    ),
     "alarm": lambda parser: parser.add_argument("key", metavar="KEY", help="the alarm's key"),
     "family": lambda parser: parser.add_argument(
         "family", metavar="FAMILY", type=int, choices=FAMILIES, help="4 (IGMP) or 6 (MLD)"
@@ -269,6 +297,8 @@ def run(args: argparse.Namespace) -> int:
                 fields |= _missing(args.missing, called)
             case "member":
                 fields |= {"to": args.member} if args.member else {}
+            case "monitor":
+                fields["monitor"] = args.monitor
             case "alarm":
                 fields["key"] = args.key
             case "family":

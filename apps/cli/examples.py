@@ -105,6 +105,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt do forget": (("vsrt do forget 3", "switch 3 was taken out for good"),),
     "vsrt do rebuild": (("vsrt do rebuild 239.1.1.1", "the tree of this group, without loss"),),
     "vsrt do hand-over": (("vsrt do hand-over c2", "c2 leads from now on, and this controller follows"),),
+    "vsrt do drain-monitor": (("vsrt do drain-monitor m2", "before the machine of monitor m2 is serviced"),),
+    "vsrt do undrain-monitor": (("vsrt do undrain-monitor m2", "monitor m2 polls its part of the switches again"),),
     "vsrt do alias": (("vsrt do alias add 239.1.1.1", "one more tree for a group that is about to get busy"),),
     "vsrt do alias add": (("vsrt do alias add 239.1.1.1", "one more tree for a group that is about to get busy"),),
     "vsrt do alias remove": (("vsrt do alias remove 239.1.1.1", "its senders go to the other trees"),),

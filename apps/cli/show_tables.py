@@ -9,6 +9,7 @@ from apps.cli.called import SnapshotNames
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
 from apps.cli.show_classes import class_rows, queue_rows
+from apps.cli.show_cluster import MEMBER_TITLES, cluster_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.dashboard.lists import (
     classes_with_queues,
@@ -96,15 +97,6 @@ def _switches(switch: Fields, called: SnapshotNames) -> Iterator[Row]:
         ", ".join(state) or "up",
         labels(switch),
     )
-
-
-def _cluster(member: Fields, _called: SnapshotNames) -> Iterator[Row]:
-    role = "leads" if member.get("leads") else "follows" if member.get("is_there") else "away"
-    switches, took_s = member.get("switches"), member.get("take_over_s")
-    known = None if switches is None else f"{member.get('switches_led')} of {switches}"
-    took = None if took_s is None else f"{took_s:.3f} s"
-    name = f"{member.get('member')} (this one)" if member.get("answers") else text(member.get("member"))
-    yield name, role, *map(text, (member.get("epoch"), member.get("peer"), member.get("store"), known, took))
 
 
 def _links(link: Fields, called: SnapshotNames) -> Iterator[Row]:
@@ -407,11 +399,11 @@ TABLES: dict[str, Table] = {
         newest_last=True,
     ),
     "cluster": Table(
-        "controllers that share the fabric, and which of them leads",
-        ("cluster",),
-        ("MEMBER", "ROLE", "EPOCH", "PEER", "STORE", "SWITCHES", "TAKE-OVER"),
-        _cluster,
-        _of("cluster"),
+        "controllers and monitors that share the fabric: who leads, who polls what, and what is wrong",
+        ("cluster", "monitors"),
+        MEMBER_TITLES,
+        cluster_rows,
+        lambda snapshot: [*snapshot.section("cluster").in_order(), *snapshot.section("monitors").in_order()],
     ),
     "policy": Table("the policy file in force", ("policy",), ("LINE", "TEXT"), _policy, _of("policy"), one=True),
 }

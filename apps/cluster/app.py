@@ -6,8 +6,6 @@ Discovery loads it where the policy's section `cluster` names an engine.
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,11 +16,15 @@ from apps.cluster.lead import Followed, Lead
 from apps.cluster.link import LinkLost, SidecarLink
 from apps.cluster.log_feed import LogFeed
 from apps.cluster.messages import Beat, Seen, Unfit
-from apps.cluster.settings import peer_address, sidecar_settings
+from apps.cluster.metric_targets import PATH as TARGETS_PATH
+from apps.cluster.metric_targets import MetricTargets
+from apps.cluster.monitor_feed import MonitorFeed
+from apps.cluster.monitor_orders import MonitorOrders
+from apps.cluster.monitors_shown import MonitorsSection
+from apps.cluster.own_settings import listening_socket, own_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
-from apps.cluster.sidecar_settings import SidecarSettings, access
-from apps.cluster.system import system_socket, system_threading
+from apps.cluster.system import system_threading
 from apps.cluster.take_over import LeadLogs, begin_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
@@ -30,11 +32,12 @@ from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub, run_aside
 from apps.policy_file import PolicyReading, shares_fabric
+from apps.state_dir import ActionLog
 from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused
-from apps.tls_files import SettingsInvalid
 from controller.cluster.effects import TellOperators
 from controller.cluster.events import ConfirmWanted, FenceRefused, HandOverWanted, RoleLost
 from controller.cluster.keys import EPOCH_BOUND
+from controller.cluster.monitor_states import MonitorsSeen
 from controller.cluster.place import (
     BeginAnew,
     ConfirmLead,
@@ -79,6 +82,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
     takes_ipv4_groups = False
     core: PlaceCore
+    actions: ActionLog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,11 +93,12 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self.events.offset_s = time.time() - time.monotonic()
         self.seen = Seen()
         self.take_overs = 0
-        self.settings = self._checked_settings()
-        self._listening = self._listen()
-        self.link = SidecarLink(self.settings, self._listening, self._hear, self._beat, self.logger)
+        self.settings = own_settings(policy, int(os.environ.pop(FLOOR, "0")))
+        self.link = SidecarLink(self.settings, listening_socket(), self._hear, self._beat, self.logger)
         fabric = self.settings.member.fabric
         self._feed = LogFeed(self.link, fabric, self._hand_followed, self._refuse_records)
+        self._monitor_feed = MonitorFeed(self.link, fabric, self._hear_monitors)
+        self._monitors = MonitorsSeen({}, 0)
         self._written = VersionWritten()
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
@@ -119,39 +124,26 @@ class ClusterApp(DeclaredApp, TableKeeper):
             *(lambda: reader.file.reading, self._tell_later),
         )
         reader.gate = self
-        self.shown = ClusterSection(self.settings.member.member)
+        self.shown, self.monitors_shown = ClusterSection(self.settings.member.member), MonitorsSection()
+        self.pages[TARGETS_PATH] = MetricTargets(self.link.ask, fabric).page
+        self.log_actions()
+        orders = MonitorOrders(self.link.ask, fabric, self.later, self.actions)
         self.offer(
-            actions={"hand-over": self._hand_over},
-            sections={"events": self.events.section, "cluster": self.shown.section},
-            refresh=lambda: self.shown.refresh(self.core, self.seen),
+            actions={"hand-over": self._hand_over, **orders.actions()},
+            sections={
+                "events": self.events.section,
+                "cluster": self.shown.section,
+                "monitors": self.monitors_shown.section,
+            },
+            refresh=lambda: self.shown.refresh(self.core, self.seen, self._lag_s(), self._monitors),
         )
-
-    def _checked_settings(self) -> SidecarSettings:
-        incarnation = secrets.token_hex(8)
-        try:
-            settings = sidecar_settings(self.policy_file.reading.policy.cluster, incarnation)
-            access(settings)
-        except SettingsInvalid as error:
-            raise SystemExit(f"vsrt: {error}") from error
-        floor = int(os.environ.pop(FLOOR, "0"))
-        return settings._replace(member=settings.member._replace(highest_epoch=floor))
-
-    def _listen(self) -> socket.socket | None:
-        address = peer_address()
-        if address is None:
-            return None
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        try:
-            listening: socket.socket = system_socket.create_server(address, family=family)
-        except OSError as error:
-            raise SystemExit(f"vsrt: VSRT_PEER: {os.environ['VSRT_PEER']}: {error.strerror or error}") from error
-        return listening
 
     def start(self) -> Any:
         """Run, with the process beside."""
         thread = super().start()
         self.link.start()
         self._feed.start()
+        self._monitor_feed.start()
         self.threads.append(hub.spawn(self._look_at_policies))
         return thread
 
@@ -159,6 +151,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         """Hand over, and end; the apps that write have ended before."""
         self._is_ending = True
         self._feed.close()
+        self._monitor_feed.close()
         if self.core.course is Course.LEADING:
             self.link.say(HandOverWanted())
             run_aside(self._wait_resigned)
@@ -172,10 +165,13 @@ class ClusterApp(DeclaredApp, TableKeeper):
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told of the cluster."""
-        now = time.monotonic()
-        lag_s = max((app.log_lag_s(now) for app in self._apps()), default=0.0)
-        figures = cluster_figures(self.core, self.seen, self.take_overs, self.denied_count, lag_s)
+        figures = cluster_figures(self.core, self.seen, self.take_overs, self.denied_count, self._lag_s())
         return [*super().figures(), *figures]
+
+    def _lag_s(self) -> float:
+        """Return for how long the entry has waited that waits longest, for the store or for the cores here."""
+        now = time.monotonic()
+        return max((app.log_lag_s(now) for app in self._apps()), default=0.0)
 
     def refusal(self) -> QuestionRefused | None:
         """Return why nothing can be set here now, None where it can."""
@@ -219,6 +215,9 @@ class ClusterApp(DeclaredApp, TableKeeper):
                 self._resigned.clear()
         self.reactor.call(self._turn, self._heard, message)
 
+    def _hear_monitors(self, monitors: MonitorsSeen) -> None:
+        self.reactor.call(self._turn, self._show_monitors, monitors)
+
     @property
     def _incarnation(self) -> str:
         return self.settings.member.incarnation
@@ -243,6 +242,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def _heard(self, message: Any) -> None:
         if type(message) is Seen:
             self.seen = message
+            self.shown.saw(message, time.time())
             self._floor = max(self._floor, message.epoch)
             self._look_at_versions()
         elif type(message) is TellOperators:
@@ -253,6 +253,10 @@ class ClusterApp(DeclaredApp, TableKeeper):
             self.feed(SidecarLost())
         else:
             self.feed(message)
+
+    def _show_monitors(self, monitors: MonitorsSeen) -> None:
+        self._monitors = monitors
+        self.monitors_shown.see(monitors.states, monitors.unowned, time.time())
 
     def _tell(self, told: TellOperators) -> None:
         self.notices[told.kind] += 1

@@ -8,10 +8,14 @@ from pathlib import Path
 
 from apps.cluster.sidecar_settings import SidecarSettings
 from apps.environment import environment_path
+from apps.monitor_settings import prometheus_settings
 from apps.tls_files import SettingsInvalid
 from controller.cluster.member_settings import MemberSettings
 from controller.config.cluster_settings import Cluster
+from controller.config.settings import Monitor
 from controller.config.terms import parse_host_port
+
+ANY_ADDRESS = "0.0.0.0"
 
 MEMBER_BYTES = 64
 """Length of a member's name at most."""
@@ -36,6 +40,21 @@ def peer_address() -> tuple[str, int] | None:
         return parse_host_port(text)
     except ValueError as error:
         raise SettingsInvalid(f"VSRT_PEER: {text!r} is no ADDRESS:PORT") from error
+
+
+def metrics_address(monitor: Monitor) -> str:
+    """Return where others reach the metrics of this process, ``HOST:PORT``; '' where nobody knows.
+
+    Where it listens at all addresses, it is that of VSRT_PEER, else the host's name.
+    """
+    endpoint = prometheus_settings(monitor)
+    if endpoint is None or not endpoint.port:
+        return ""
+    if endpoint.host != ANY_ADDRESS:
+        return f"{endpoint.host}:{endpoint.port}"
+    peer = peer_address()
+    host = socket.gethostname() if peer is None else peer[0]
+    return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
 
 
 def sidecar_settings(cluster: Cluster, incarnation: str) -> SidecarSettings:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from apps.cluster.askers import Askers, Watcher
 from apps.cluster.etcd import Access
-from apps.cluster.sidecar import Askers, Watcher
 from apps.cluster.system import system_queue, system_threading
 from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
-from controller.cluster.engine import KeyChanges, Reply
+from controller.cluster.engine import KeyChanges, Reply, Request, Silent
 from controller.cluster.events import Answered, KeysChanged, WatchEnded
+from controller.cluster.monitor_states import MonitorsSeen, seen_of
 from controller.cluster.share_events import LeaveWanted, ShareChanged, ShareConfirmed
 from controller.cluster.shares import ShareCore, ShareFigures, ShareSettings
 from controller.events import DeadlineReached
@@ -24,6 +25,9 @@ from controller.snapshot.events import State
 
 ASKERS = 3
 """Threads that ask the store: a request that waits holds up neither the lease nor the others."""
+
+ANSWER_S = 4.0
+"""After this time a request of an operator counts as unanswered."""
 
 LEAVE_S = 2.0
 """How long the lease is given back at the end, at most."""
@@ -44,20 +48,21 @@ class ShareThread:
     figures
         What is told of shares, as of the last event.
     monitors
-        Where the metrics of all monitors are, by name.
+        What is known of all monitors, as of the last event.
     """
 
     def __init__(
         self, settings: ShareSettings, access: Access, tell: Callable[[Any], None], logger: logging.Logger
     ) -> None:
         self.figures = ShareFigures(0, 0, 0, 0)
-        self.monitors: dict[str, str] = {}
+        self.monitors = MonitorsSeen({}, 0)
         self._settings = settings
         self._access = access
         self._tell = tell
         self._logger = logger
         self._events = system_queue.SimpleQueue()
         self._watcher: Watcher | None = None
+        self._askers = Askers(access, ASKERS)
         self._thread = system_threading.Thread(target=self._run, name="shares", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +73,16 @@ class ShareThread:
         """Have an event taken; any thread may."""
         self._events.put(event)
 
+    def ask(self, request: Request) -> Reply:
+        """Have the store answer, and wait for it; on a thread that may wait, of the system's under eventlet."""
+        answer = system_queue.SimpleQueue()
+        self._askers.ask(request, answer.put)
+        try:
+            reply: Reply = answer.get(timeout=ANSWER_S)
+            return reply
+        except system_queue.Empty:
+            return Silent("The store does not answer.")
+
     def close(self) -> None:
         """Give the lease back, and end."""
         self.say(LeaveWanted())
@@ -77,12 +92,12 @@ class ShareThread:
     # On the thread
 
     def _run(self) -> None:
-        shares, askers = ShareCore(self._settings, time.monotonic()), Askers(self._access, ASKERS)
+        shares, version = ShareCore(self._settings, time.monotonic()), -1
         event: object = DeadlineReached()
         while event is not _END and not shares.has_left:
             for effect in shares.handle(event, time.monotonic()):
                 if type(effect) is StoreRequest:
-                    askers.ask(effect.request, partial(self._answered, effect.number))
+                    self._askers.ask(effect.request, partial(self._answered, effect.number))
                 elif type(effect) is WatchKeys:
                     self._watch(effect)
                 elif type(effect) is TellOperators:
@@ -91,7 +106,8 @@ class ShareThread:
                 elif isinstance(effect, ShareChanged | ShareConfirmed):
                     self._tell(effect)
             self.figures = shares.figures()
-            self.monitors = {name: each.metrics for name, each in shares.view.monitors().items() if each.metrics}
+            if shares.view.version != version:
+                version, self.monitors = shares.view.version, seen_of(shares.view)
             event = self._next(shares.next_deadline())
         if self._watcher is not None:
             self._watcher.is_wanted = False

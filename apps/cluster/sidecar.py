@@ -11,10 +11,10 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-from apps.cluster.etcd import Access, EtcdEngine
+from apps.cluster.askers import Askers, Watcher
+from apps.cluster.etcd import Access
 from apps.cluster.messages import (
     AskStore,
     Beat,
@@ -31,7 +31,7 @@ from apps.cluster.messages import (
 from apps.cluster.peers import BeatSpeaker, Hearer
 from apps.cluster.process_state import is_stopped
 from controller.cluster.effects import FollowPeer, Leading, StoreRequest, TellOperators, WatchKeys
-from controller.cluster.engine import KeyChanges, Reply, Request, WatchReport
+from controller.cluster.engine import KeyChanges
 from controller.cluster.events import (
     Answered,
     ControllerBeat,
@@ -61,52 +61,6 @@ LOOK_S = 0.05
 
 END_S = 1.5
 """How long the lease is given back at the end, at most."""
-
-WATCH_WAIT_S = 0.5
-
-Then: TypeAlias = Callable[[Reply], None]
-
-
-class Askers:
-    """Threads that ask the store, each by its own connection."""
-
-    def __init__(self, access: Access, count: int) -> None:
-        self._access = access
-        self._orders: queue.SimpleQueue[tuple[Request, Then]] = queue.SimpleQueue()
-        for _ in range(count):
-            threading.Thread(target=self._run, name="store", daemon=True).start()
-
-    def ask(self, request: Request, then: Then) -> None:
-        """Have a request answered; `then` is called with the answer, on a thread."""
-        self._orders.put((request, then))
-
-    def _run(self) -> None:
-        engine = EtcdEngine(self._access)
-        while True:
-            request, then = self._orders.get()
-            then(engine.ask(request))
-
-
-class Watcher:
-    """Tells what changes below a prefix, on a thread of its own, until the watch ends or nobody wants it any more."""
-
-    def __init__(self, access: Access, prefix: str, after_revision: int, tell: Callable[[WatchReport], None]) -> None:
-        self.is_wanted = True
-        self._what = (access, prefix, after_revision, tell)
-        threading.Thread(target=self._run, name="watch", daemon=True).start()
-
-    def _run(self) -> None:
-        access, prefix, after_revision, tell = self._what
-        engine = EtcdEngine(access)
-        watch = engine.watch(prefix, after_revision)
-        while self.is_wanted:
-            report = watch.take(WATCH_WAIT_S)
-            if report is not None and self.is_wanted:
-                tell(report)
-                if type(report) is not KeyChanges:
-                    break
-        watch.close()
-        engine.close()
 
 
 class Sidecar:

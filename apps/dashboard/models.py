@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from apps.dashboard.class_models import ClassModel, PortQueueModel
+from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel
 from apps.dashboard.model_parts import (
     Described,
     Dpid,
@@ -404,19 +405,6 @@ class AllocationModel(Identified):
     error: str | None = None
 
 
-class ClusterMemberModel(Identified):
-    """A controller among several; of the one that answers there is more."""
-
-    member: str | None = None
-    leads: bool | None = None
-    epoch: int | None = None
-    peer: str | None = None
-    is_there: bool | None = None
-    answers: bool | None = None
-    course: str | None = None
-    store: str | None = None
-
-
 class PolicyFileModel(Identified):
     """The policy file that is in force, and what is wrong with a newer one."""
 
@@ -493,6 +481,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "anomalies": AnomalyModel,
     "allocations": AllocationModel,
     "cluster": ClusterMemberModel,
+    "monitors": MonitorModel,
     "classes": ClassModel,
     "queues": PortQueueModel,
 }

@@ -105,6 +105,7 @@ LISTS = {
     "anomalies": List("anomalies"),
     "allocations": List("allocations", lists.newest_first),
     "cluster": List("cluster"),
+    "monitors": List("monitors"),
     "classes": List("classes"),
     "queues": List("queues"),
 }
@@ -112,7 +113,7 @@ LISTS = {
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
-    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "classes", "queues"),
+    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
 )
 """The sections that can be followed."""
 

@@ -39,6 +39,8 @@ By = Annotated[str, Depends(_caller)]
 _KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
 """Keys of alarms are printable ASCII; no path may hold a slash or a backslash that is not its own."""
 
+MonitorPath = Annotated[str, Path(pattern=_KEY, max_length=64, description="Name of a monitor.")]
+
 _RESERVED = ("do", "show", "changes")
 
 
@@ -163,6 +165,16 @@ def writes(board: Board, ask: Ask) -> APIRouter:
     ) -> Response:
         """Have another controller lead."""
         return await do("hand-over", by=by, **({"to": to} if to else {}))
+
+    @route("PUT", "/monitors/{monitor}/drain")
+    async def drain_monitor(monitor: MonitorPath, by: By) -> Response:
+        """Have a monitor give its switches to others."""
+        return await do("drain-monitor", by=by, monitor=monitor)
+
+    @route("DELETE", "/monitors/{monitor}/drain")
+    async def undrain_monitor(monitor: MonitorPath, by: By) -> Response:
+        """Let a monitor have its part of the switches again."""
+        return await do("undrain-monitor", by=by, monitor=monitor)
 
     @route("POST", "/counters/reset")
     async def reset_counters(by: By) -> Response:

@@ -18,7 +18,7 @@ from pathlib import Path
 from apps.exporters import controller_metrics
 from apps.exporters.exposition import OPENMETRICS_TYPE, TEXT_TYPE, Labels, Metric, MetricFamily, Value, metric_texts
 from apps.exporters.fault import OutputFault
-from apps.exporters.http_server import HttpPage, HttpServer
+from apps.exporters.http_server import HttpPage, HttpServer, Page
 from apps.openflow.framework import NAME, Event
 
 PATH = "/metrics"
@@ -76,10 +76,11 @@ class Source:
 
 
 class Endpoint:
-    """What is served at one address; `sources` by app, `streams` beside them."""
+    """What is served at one address; `sources` by app, `streams` beside them, and `pages` of their own."""
 
     def __init__(self, host: str, port: int, logger: logging.Logger) -> None:
-        self.server = HttpServer(host, port, {PATH: self._page}, logger)
+        self.pages: dict[str, Page] = {PATH: self._page}
+        self.server = HttpServer(host, port, self.pages, logger)
         self.fault = OutputFault(f"Prometheus endpoint at {host}, port {port}", logger)
         self.sources: dict[str, Source] = {}
         self.streams: dict[str, Stream] = {}

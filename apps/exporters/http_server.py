@@ -18,14 +18,18 @@ BACKLOG = 16
 
 
 class HttpPage(NamedTuple):
-    """What is answered: its media type and its pieces."""
+    """What is answered: its media type, its pieces and its status."""
 
     media_type: str
     pieces: Iterator[bytes]
+    status: HTTPStatus = HTTPStatus.OK
 
 
-Pages = Mapping[str, Callable[[str], HttpPage]]
-"""Pages by path; each is made for the request's ``Accept`` header."""
+Page = Callable[[str], HttpPage]
+"""Makes a page for the request's ``Accept`` header."""
+
+Pages = Mapping[str, Page]
+"""Pages by path."""
 
 
 class HttpServer:
@@ -119,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         page = make(self.headers.get("Accept", ""))
         chunked = self.request_version != "HTTP/1.0"
-        self.send_response(HTTPStatus.OK)
+        self.send_response(page.status)
         self.send_header("Content-Type", page.media_type)
         self.send_header("Connection", "close")
         if chunked:

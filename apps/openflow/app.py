@@ -18,6 +18,7 @@ from apps.environment import environment_path
 from apps.exporters.endpoint import Endpoint, Source, close_endpoint, open_endpoint
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import app_figures
+from apps.exporters.http_server import Page
 from apps.monitor_settings import prometheus_settings
 from apps.openflow import decode, questions, start_line
 from apps.openflow.app_core import Core
@@ -107,6 +108,7 @@ class App(BaseApp):
         self.reactor = self.loop()
         self._source = Source(self.name.lower(), self.figures, self._want_figures, lambda: self.reactor.backlog)
         self._endpoint: Endpoint | None = None
+        self.pages: dict[str, Page] = {}
         self.names = Names()
         self._datapaths: dict[int, Any] = {}
         self._recorder: Recorder | None = None
@@ -157,6 +159,8 @@ class App(BaseApp):
         self._ended.set()
         if self._endpoint is not None:
             self._endpoint.sources.pop(self._source.app, None)
+            for path in self.pages:
+                self._endpoint.pages.pop(path, None)
             close_endpoint(self._endpoint)
             self._endpoint = None
         if self.reactor.has_begun:  # else the app has nothing to leave: another one refused to start
@@ -357,6 +361,7 @@ class App(BaseApp):
         if settings is not None:
             self._endpoint = open_endpoint(settings.host, settings.port, self.logger)
             self._endpoint.sources[self._source.app] = self._source
+            self._endpoint.pages |= self.pages
 
     def _want_figures(self) -> bool:
         """Have the loop make the figures; False, without waiting, where it takes no more work."""

@@ -40,6 +40,8 @@ class Keys:
         What those begin with that are of monitors which share the switches; `manager` is there.
     monitors, shares, drained
         What those begin with that say who is a monitor, who polls a switch, and which monitor shall have none.
+    drains
+        Which monitor was drained last.
     """
 
     def __init__(self, fabric: str) -> None:
@@ -61,6 +63,7 @@ class Keys:
         self.monitors = f"{self.share}members/"
         self.shares = f"{self.share}share/"
         self.drained = f"{self.share}drained/"
+        self.drains = f"{self.share}drains"
 
     def share_of(self, dpid: int) -> str:
         """Return the key that says who polls a switch."""
@@ -114,6 +117,7 @@ class Present(NamedTuple):
     """A member that is there: its name, which run of it, where others hear it, how many switches it has.
 
     `records` is the version of the logs' records that it reads and writes; a key that says none is of the first.
+    `metrics` is where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
     """
 
     member: str
@@ -121,6 +125,7 @@ class Present(NamedTuple):
     peer: str
     switches: int
     records: int = RECORDS
+    metrics: str = ""
 
     def text(self) -> str:
         """Return this as the value of a member's key."""
@@ -132,10 +137,10 @@ def read_present(text: str) -> Present | None:
     try:
         found = read_object(text)
         known = found["member"], found["incarnation"], found["peer"], found["switches"]
-        present = Present(*known, found.get("records", 1))
+        present = Present(*known, found.get("records", 1), found.get("metrics", ""))
     except (ValueError, KeyError, TypeError):
         return None
-    return present if list(map(type, present)) == [str, str, str, int, int] else None
+    return present if list(map(type, present)) == [str, str, str, int, int, str] else None
 
 
 def read_epoch(text: str) -> int:

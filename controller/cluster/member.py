@@ -437,7 +437,7 @@ class MemberCore(Leasing):
             return
         if not self._is_registered or self._reach.is_untold(now):
             me, count = self._settings, self._reach.count
-            this = Present(me.member, me.incarnation, me.peer, count)
+            this = Present(me.member, me.incarnation, me.peer, count, metrics=me.metrics)
             self._ask(Purpose.REGISTER, registration(self._keys, this, self._lease), now, (self._lease, count))
 
     def _decide_lead(self, now: float) -> None:

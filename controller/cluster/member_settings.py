@@ -31,6 +31,8 @@ class MemberSettings(NamedTuple):
         The lease that this run of the controller has already, 0 for none: then it goes on as what it was.
     highest_epoch
         The latest epoch that it knows of from elsewhere.
+    metrics
+        Where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
     """
 
     fabric: str
@@ -42,3 +44,4 @@ class MemberSettings(NamedTuple):
     stall_s: float = 15.0
     lease: int = 0
     highest_epoch: int = 0
+    metrics: str = ""

@@ -21,7 +21,6 @@ class Purpose(StrEnum):
     HAND_OVER = "hand-over"
     DIVISION = "division"
     ACKNOWLEDGEMENT = "acknowledgement"
-    DRAIN = "drain"
 
 
 class Pending(NamedTuple):

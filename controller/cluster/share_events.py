@@ -26,12 +26,6 @@ class PollsEnded(NamedTuple):
     due_in_s: tuple[tuple[int, float], ...]
 
 
-class DrainWanted(NamedTuple):
-    """An operator wants a monitor to be left without switches, until it is started anew."""
-
-    monitor: str
-
-
 class LeaveWanted(NamedTuple):
     """This monitor ends: others need not wait for the end of its lease."""
 

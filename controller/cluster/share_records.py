@@ -148,9 +148,17 @@ class ShareView(KeyView):
             self._shares = (self.version, shares)
         return shares
 
-    def drained(self) -> dict[str, str]:
-        """Return the runs of monitors that are to be left without switches, by the monitor's name."""
-        return self._read(self._keys.drained, str)
+    def drained(self) -> frozenset[str]:
+        """Return the monitors that are to be left without switches: those whose run that is there was drained."""
+        runs = self._read(self._keys.drained, str)
+        return frozenset(name for name, each in self.monitors().items() if runs.get(name) == each.incarnation)
+
+    def unowned(self) -> set[int]:
+        """Return the switches that a monitor is connected to, and that none polls."""
+        monitors = self.monitors().values()
+        there = {monitor.incarnation for monitor in monitors}
+        connected = {dpid for monitor in monitors for dpid in monitor.switches}
+        return connected - {dpid for dpid, share in self.shares().items() if share.incarnation in there}
 
     def _read(self, prefix: str, read: Any) -> dict[str, Any]:
         version, found = self._found.get(prefix, (-1, {}))

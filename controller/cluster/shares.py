@@ -38,7 +38,6 @@ from controller.cluster.events import Answered, KeysChanged, WatchEnded
 from controller.cluster.keys import Keys
 from controller.cluster.requests import Pending, Purpose
 from controller.cluster.share_events import (
-    DrainWanted,
     LeaveWanted,
     PollsEnded,
     ShareChanged,
@@ -147,7 +146,6 @@ class ShareCore(Leasing):
             WatchEnded: self._watch_ended,
             SwitchesSeen: self._switches_seen,
             PollsEnded: self._polls_ended,
-            DrainWanted: self._drain,
             LeaveWanted: self._leave,
             DeadlineReached: lambda _event, _now: None,
         }
@@ -183,7 +181,7 @@ class ShareCore(Leasing):
     def figures(self) -> ShareFigures:
         """Return what is told of shares."""
         ports = sum(self._switches[dpid].ports for dpid in self._held if dpid in self._switches)
-        unowned = len(self._unowned()) if self.is_manager else 0
+        unowned = len(self.view.unowned()) if self.is_manager else 0
         return ShareFigures(len(self._held), ports, self._moves, unowned)
 
     # What it hears
@@ -200,15 +198,6 @@ class ShareCore(Leasing):
     def _leave(self, _event: LeaveWanted, _now: float) -> None:
         self._is_leaving = True
         self._change({})
-
-    def _drain(self, event: DrainWanted, now: float) -> None:
-        monitor = self.view.monitors().get(event.monitor)
-        if monitor is None:
-            text = f"{event.monitor} is not drained: no monitor of this name is there."
-            self._tell("drain-refused", text, Severity.WARNING)
-        else:
-            put = PutKey(f"{self._keys.drained}{event.monitor}", monitor.incarnation)
-            self._ask(Purpose.DRAIN, Transaction((), (put,), True), now, ())
 
     def _keys_changed(self, event: KeysChanged, now: float) -> None:
         self._store_answered(now)
@@ -393,9 +382,8 @@ class ShareCore(Leasing):
 
     def _division(self) -> dict[int, Share | None]:
         """Return the shares that are to be otherwise than they are, None for those that are to be no more."""
-        monitors, shares, drained = self.view.monitors(), self.view.shares(), self.view.drained()
+        monitors, shares = self.view.monitors(), self.view.shares()
         there = {monitor.incarnation for monitor in monitors.values()}
-        reserve = {name for name, monitor in monitors.items() if drained.get(name) == monitor.incarnation}
         loads = {
             name: {dpid: load.ports_per_s for dpid, load in monitor.switches.items()}
             for name, monitor in monitors.items()
@@ -405,7 +393,7 @@ class ShareCore(Leasing):
             (self._highest, *(each.epoch for each in monitors.values()), *(share.epoch for share in shares.values()))
         )
         changed: dict[int, Share | None] = {}
-        division = divide(loads, owners, reserve)
+        division = divide(loads, owners, self.view.drained())
         for dpid, owner in division.items():
             share = shares.get(dpid)
             incarnation = monitors[owner].incarnation
@@ -420,11 +408,6 @@ class ShareCore(Leasing):
         if len(shares) > SHARES_BOUND:
             changed |= dict.fromkeys(shares.keys() - division.keys())
         return changed
-
-    def _unowned(self) -> set[int]:
-        there = {monitor.incarnation for monitor in self.view.monitors().values()}
-        connected = {dpid for monitor in self.view.monitors().values() for dpid in monitor.switches}
-        return connected - {dpid for dpid, share in self.view.shares().items() if share.incarnation in there}
 
     # Requests
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +28,7 @@ from apps.exporters.history import read_history
 from apps.exporters.schema import RecordKind
 from controller.cluster.keys import Keys
 from controller.cluster.share_records import Share, read_share
+from how_to import blocks
 from topology.graph import Graph, NodeKind
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
@@ -33,8 +40,8 @@ PATIENCE_S = 40.0
 SECOND_PORT = CONTROLLER_PORT + 1
 POLICY = f"""\
 version: 1
-monitor: {{interval_s: {INTERVAL_S}, role: slave, share: cluster, prometheus: {{port: 0}}}}
-cluster: {{engine: etcd, endpoints: "http://127.0.0.1:{ETCD_PORT}", fabric: {FABRIC}, lease_s: 2}}
+monitor: {{{{interval_s: {INTERVAL_S}, role: slave, share: cluster, prometheus: {{{{port: {{port}}}}}}}}}}
+cluster: {{{{engine: etcd, endpoints: "http://127.0.0.1:{ETCD_PORT}", fabric: {FABRIC}, lease_s: 2}}}}
 """
 SWITCHES = 6
 
@@ -99,7 +106,8 @@ class Monitored:
 
 
 @pytest.fixture
-def monitored(framework: Framework, tmp_path: Path) -> Iterator[Monitored]:
+def monitored_with(framework: Framework, tmp_path: Path) -> Iterator[Callable[..., Monitored]]:
+    """Set it up, with each monitor's metrics at the port that it is given, nowhere without one."""
     if shutil.which("etcd") is None:
         pytest.skip("etcd (Debian package etcd-server) is not installed")
     graph = Graph()
@@ -110,23 +118,32 @@ def monitored(framework: Framework, tmp_path: Path) -> Iterator[Monitored]:
         graph.add_link(name, f"h{number}")
     for one, other in zip(names, [*names[1:], names[0]], strict=True):
         graph.add_link(one, other)
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
     with ExitStack() as stack:
+
+        def start(name: str, port: int, metrics_port: int) -> ControllerProcess:
+            policy = tmp_path / f"{name}.yaml"
+            policy.write_text(POLICY.format(port=metrics_port))
+            apps, env = ("monitor",), {"VSRT_MEMBER": name}
+            process = ControllerProcess(port, framework=framework, policy=policy, apps=apps, env=env)
+            return stack.enter_context(process)
+
         fabric = stack.enter_context(EmulatedFabric(graph, more_controller_ports=(SECOND_PORT,)))
         store = EtcdServer()
         stack.callback(store.close)
         store.launch()
         store.wait()
-        monitors = {
-            name: stack.enter_context(
-                ControllerProcess(
-                    port, framework=framework, policy=policy, apps=("monitor",), env={"VSRT_MEMBER": name}
-                )
-            )
-            for name, port in (("m1", CONTROLLER_PORT), ("m2", SECOND_PORT))
-        }
-        yield Monitored(fabric, store, monitors)
+
+        def set_up(metrics_ports: Mapping[str, int]) -> Monitored:
+            ports = (("m1", CONTROLLER_PORT), ("m2", SECOND_PORT))
+            monitors = {name: start(name, port, metrics_ports.get(name, 0)) for name, port in ports}
+            return Monitored(fabric, store, monitors)
+
+        yield set_up
+
+
+@pytest.fixture
+def monitored(monitored_with: Callable[..., Monitored]) -> Monitored:
+    return monitored_with({})
 
 
 def test_the_share_of_one_that_is_killed_is_polled_by_the_other(monitored: Monitored) -> None:
@@ -154,6 +171,99 @@ def test_one_that_was_stopped_polls_nothing_that_is_another_ones_now(monitored: 
     monitored.wait(lambda: bool(monitored.of("m1")), "it has switches again")
     monitored.wait_polled(2, time.time())
     monitored.check_rows()
+
+
+def order(monitored: Monitored, at: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command at the socket of a monitor."""
+    command = [str(Path(sys.executable).parent / "vsrt"), *words, "--socket", str(monitored.monitors[at].socket)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.each_framework
+def test_one_is_drained_before_it_is_serviced_and_no_poll_is_left_out(monitored: Monitored) -> None:
+    monitored.wait_polled(1, 0.0)
+    drained_s = time.time()
+    done = order(monitored, "m2", "do", "drain-monitor", "m1")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert f"monitor m1 is drained; its {SWITCHES // 2} switches go to others" in done.stdout
+    monitored.wait(lambda: len(monitored.of("m2")) == SWITCHES, "the other one has all")
+    monitored.wait_polled(2, time.time())
+    shown = {line.split()[0]: line for line in order(monitored, "m1", "show", "cluster").stdout.splitlines()[1:]}
+    assert "drained" in shown["m1"] and f"0 of {SWITCHES}" in shown["m1"]
+    assert "divides" in "".join(shown.values()) and f"{SWITCHES} of {SWITCHES}" in shown["m2"]
+    refused = order(monitored, "m1", "do", "drain-monitor", "m2")
+    assert refused.returncode == 1 and "m2 is not drained: no other monitor" in refused.stderr, refused
+    assert order(monitored, "m1", "do", "drain-monitor", "m9").returncode == 1
+    back = order(monitored, "m1", "do", "undrain-monitor", "m1")
+    assert (back.returncode, back.stderr) == (0, ""), back
+    monitored.wait(lambda: len(monitored.of("m1")) == SWITCHES // 2, "it has its part again")
+    monitored.wait_polled(2, time.time())
+    for at_s in monitored.polls().values():
+        assert np.diff(at_s[at_s > drained_s]).max() < 2 * INTERVAL_S
+    monitored.check_rows()
+
+
+PROMETHEUS_PORTS = {"m1": 9481, "m2": 9482}
+PROMETHEUS_PORT = 9490
+OCTETS = "vsrt_port_receive_bytes_total"
+
+
+def series(name: str) -> list[dict[str, str]]:
+    """Return the labels of what Prometheus has of a metric now, nothing while it starts."""
+    try:
+        query = urllib.parse.urlencode({"query": name})
+        with urllib.request.urlopen(f"http://127.0.0.1:{PROMETHEUS_PORT}/api/v1/query?{query}", timeout=10) as answer:
+            return [each["metric"] for each in json.load(answer)["data"]["result"]]
+    except OSError:
+        return []
+
+
+def served(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        assert answer.headers["Content-Type"] == "application/json"
+        return json.load(answer)
+
+
+@pytest.mark.each_framework
+def test_prometheus_is_told_of_the_monitors_that_are_there(
+    framework: Framework, tmp_path: Path, monitored_with: Callable[..., Monitored]
+) -> None:
+    """The list is that of Prometheus' own documentation, and promtool reads it."""
+    monitored = monitored_with(PROMETHEUS_PORTS)
+    urls = {name: f"http://127.0.0.1:{port}/http_sd" for name, port in PROMETHEUS_PORTS.items()}
+    targets = {name: served(url) for name, url in urls.items()}
+    assert targets["m1"] == targets["m2"]
+    assert [each["targets"] for each in targets["m1"]] == [["127.0.0.1:9481"], ["127.0.0.1:9482"]]
+    assert {each["labels"]["__meta_vsrt_member"] for each in targets["m1"]} == {"m1", "m2"}
+    (shown,) = (block for block in blocks("prometheus-and-grafana.md", "yaml") if "http_sd_configs" in block)
+    for number, url in enumerate(urls.values(), 1):
+        shown = shown.replace(f"http://192.0.2.{number}:9471/http_sd", url)
+    config = tmp_path / "prometheus.yml"
+    config.write_text(shown.replace("scrape_interval: 15s", "scrape_interval: 1s"))
+    found = json.loads(processes.run("promtool", "check", "service-discovery", "--timeout=5s", str(config), "vsrt"))
+    assert {(each["labels"]["member"], each["labels"]["__address__"]) for each in found} == {
+        (name, f"127.0.0.1:{port}") for name, port in PROMETHEUS_PORTS.items()
+    }
+    prometheus = processes.start(
+        [
+            "prometheus",
+            f"--config.file={config}",
+            f"--storage.tsdb.path={tmp_path / 'data'}",
+            f"--web.listen-address=127.0.0.1:{PROMETHEUS_PORT}",
+        ],
+        log=tmp_path / "prometheus.log",
+    )
+    try:
+        monitored.wait(lambda: len(series("vsrt_share_switches")) == 2, "both are scraped")
+        monitored.wait(lambda: len({each["dpid"] for each in series(OCTETS)}) == SWITCHES, "all switches are there")
+        assert {each["member"] for each in series("vsrt_share_switches")} == {"m1", "m2"}
+        assert not any("instance" in each or "member" in each for each in series(OCTETS))
+    finally:
+        processes.stop(prometheus)
+    monitored.monitors["m1"].kill()
+    monitored.wait(lambda: len(served(urls["m2"])) == 1, "one that is gone is no target")
+    monitored.store.servers[0].kill()
+    assert [each["targets"] for each in served(urls["m2"])] == [["127.0.0.1:9482"]], "as the store said last"
 
 
 def test_while_the_store_is_silent_each_goes_on(monitored: Monitored) -> None:

@@ -25,6 +25,8 @@ ACTIONS = (
     "group-rebuild",
     "alias-add",
     "alias-remove",
+    "drain-monitor",
+    "undrain-monitor",
     "counters-reset",
     "check-findings",
     "check-discovery-findings",

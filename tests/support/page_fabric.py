@@ -137,6 +137,8 @@ def documents() -> dict[str, dict[str, Any]]:
         "allocations": {
             "1": {"time_s": 10, "request": {"count": 1}, "ports": ["13:1"], "steps": [step], "error": None}
         },
+        "cluster": {},
+        "monitors": {},
         "policy": {"policy": {"path": "policy.yaml", "text": policy, "loaded_s": 60, "errors": []}},
     }
 

@@ -10,10 +10,11 @@ import pytest
 from cluster_shares import PATIENCE_S, calm, history, owners
 from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode, counted_rows
 
+from controller.cluster.draining import DrainRefused
 from controller.cluster.engine import PutKey, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.memory_engine import RequestFault
-from controller.cluster.share_events import DrainWanted, LeaveWanted, SwitchesSeen
+from controller.cluster.share_events import LeaveWanted, SwitchesSeen
 from controller.cluster.share_records import (
     Load,
     Manager,
@@ -168,9 +169,42 @@ def test_one_that_is_drained_has_no_switches_until_it_is_started_anew(fabric: Mo
     until(fabric, lambda: len(node.epochs) == 10 and fabric.is_divided())
 
 
+def test_one_that_is_drained_no_longer_has_its_part_again(fabric: MonitoredFabric):
+    node = another(fabric)
+    fabric.drain(node.name)
+    until(fabric, lambda: not node.epochs and fabric.is_divided())
+    fabric.undrain(node.name)
+    until(fabric, lambda: len(node.epochs) == 10 and fabric.is_divided())
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert longest_gap_s(fabric) < INTERVAL_S + 0.2
+
+
+def test_the_last_one_is_not_drained(fabric: MonitoredFabric):
+    *others, last = sorted(fabric.monitors)
+    for name in others:
+        fabric.drain(name)
+        fabric.run(fabric.now + INTERVAL_S)
+    with pytest.raises(DrainRefused, match=rf"{last} is not drained: .* 40 of its 40 switches .* and 32 others"):
+        fabric.drain(last)
+    assert fabric.is_divided() and len(fabric.monitors[last].epochs) == 40
+    fabric.monitors[last].kill()
+    until(fabric, fabric.is_divided)
+    assert {len(epochs) for epochs in fabric.shares().values()} <= {13, 14}, "those that are drained are left"
+
+
+def test_a_switch_that_only_one_is_connected_to_keeps_it_from_being_drained(fabric: MonitoredFabric):
+    node, alone = another(fabric), 7
+    for each in fabric.monitors.values():
+        if each is not node:
+            each.lose(alone, 10 * INTERVAL_S)
+    until(fabric, lambda: alone in node.epochs)
+    with pytest.raises(DrainRefused, match=r"1 of its 40 switches \(0{15}7\)"):
+        fabric.drain(node.name)
+
+
 def test_nobody_of_another_name_is_drained(fabric: MonitoredFabric):
-    another(fabric).give(DrainWanted("m99"))
-    assert fabric.told["drain-refused"] == 1
+    with pytest.raises(DrainRefused, match="no monitor 'm99': there are m01, m02, m03, m04"):
+        fabric.drain("m99")
 
 
 def test_one_that_leaves_gives_its_lease_back_when_it_polls_no_more(fabric: MonitoredFabric):
@@ -187,6 +221,17 @@ def test_a_store_that_is_emptied_has_later_epochs(fabric: MonitoredFabric):
     assert fabric.is_divided()
     assert min(epoch for epochs in fabric.shares().values() for epoch in epochs.values()) > 1
     assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_a_store_that_is_emptied_waits_for_those_who_are_not_back_yet(fabric: MonitoredFabric):
+    late, had = another(fabric), set(another(fabric).epochs)
+    late.engine.fault = RequestFault.REQUEST_LOST
+    fabric.store.empty()
+    fabric.run(fabric.now + STEADY_S / 2)
+    assert not any(had & epochs.keys() for name, epochs in fabric.shares().items() if name != late.name)
+    late.engine.fault = None
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided() and longest_gap_s(fabric) < 2 * INTERVAL_S
 
 
 def test_of_two_processes_of_one_name_the_later_one_polls(fabric: MonitoredFabric):

@@ -119,6 +119,8 @@ NOTED = (
         "alias-remove",
         "counters-reset",
         "hand-over",
+        "drain-monitor",
+        "undrain-monitor",
         "allocate",
     ),
 )

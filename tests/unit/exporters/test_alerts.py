@@ -44,6 +44,11 @@ CASES = {
         {"severity": "warning"},
         "The controller at c1 has started 60 times anew within 15 minutes.",
     ),
+    "MemberGone": Case(
+        {"vsrt_cluster_members{}": ("3", "2")},
+        {"severity": "warning", "instance": ""},
+        'A controller of the cluster is gone: 2 are left. "vsrt show cluster" tells which.',
+    ),
     "PolicyFaulty": Case(
         {
             'vsrt_policy_last_load_successful{app="multicast"}': ("1", "0"),
@@ -182,7 +187,8 @@ def test_every_alert_has_a_case_and_is_about_exported_metrics() -> None:
 
 def group(alert: str, case: Case) -> dict[str, Any]:
     """What promtool is to try: the alert is silent, fires, and is silent again."""
-    fires = {"exp_labels": {**INSTANCE, **case.labels}, "exp_annotations": {"summary": case.summary}}
+    labels = {name: value for name, value in {**INSTANCE, **case.labels}.items() if value}
+    fires = {"exp_labels": labels, "exp_annotations": {"summary": case.summary}}
     moments = [(CALM - 1, []), (CALM + TROUBLE - 1, [fires]), (CALM + TROUBLE + case.calm_again - 1, [])]
     return {
         "interval": f"{STEP_S}s",
