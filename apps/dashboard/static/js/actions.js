@@ -54,6 +54,19 @@ export const resetCounters = () => ({
   title: "Reset counters", verb: "Reset", method: "POST", path: "/counters/reset",
   text: "Counters of rules and of the controller start from 0. Switches' own counters stay.",
 });
+export const handOver = (member) => ({
+  title: `Have ${member} lead`, verb: "Hand over", method: "POST", path: `/cluster/hand-over?to=${encodeURIComponent(member)}`,
+  text: "The controller that leads writes what waits and gives the lead away. Packets flow on by what switches have.",
+});
+const monitorPath = (monitor) => `/monitors/${encodeURIComponent(monitor)}/drain`;
+export const drainMonitor = (monitor) => ({
+  title: `Drain monitor ${monitor}`, verb: "Drain", method: "PUT", path: monitorPath(monitor),
+  text: "Its switches go to other monitors, without a poll left out, until it is undrained or started anew. It is refused where a switch would have no other.",
+});
+export const undrainMonitor = (monitor) => ({
+  title: `Undrain monitor ${monitor}`, verb: "Undrain", method: "DELETE", path: monitorPath(monitor),
+  text: "It has its part of the switches again.",
+});
 export const staticMember = (group, node, port, isThere) => ({
   title: `${isThere ? "Remove" : "Add"} static member ${node}:${port}`, verb: isThere ? "Remove" : "Add",
   method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${encodeURIComponent(node)}/${encodeURIComponent(port)}`,

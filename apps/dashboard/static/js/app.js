@@ -5,6 +5,7 @@ import {OrderDialog, unlock} from "./actions.js";
 import {Announcer, say} from "./announce.js";
 import {token} from "./api.js";
 import {age_s as ageOf} from "./clock.js";
+import {Cluster, isClustered} from "./cluster.js";
 import {LISTS, isMember} from "./columns.js";
 import {AllocationForm} from "./details/things.js";
 import {Panel} from "./details/panel.js";
@@ -22,7 +23,7 @@ const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
-  allocations: "Allocations", policy: "Policy",
+  allocations: "Allocations", cluster: "Cluster", policy: "Policy",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
 const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
@@ -38,7 +39,7 @@ export function App() {
     }}>Skip to the view</a>
     <${Header} /><${Away} />
     ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
-      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
+      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "cluster" ? html`<${Cluster} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>`}
     <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }
@@ -123,7 +124,7 @@ const amountOf = (view) => (view === "members" ? parties.value.filter(isMember).
 
 function Navigation({view}) {
   useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
-  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.map((name) => {
+  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name !== "cluster" || name === view || isClustered()).map((name) => {
     const amount = amountOf(name);
     const isOpen = (name === "alarms" || name === "anomalies") && amount > 0;
     return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;
