@@ -1,4 +1,4 @@
-"""Peer comparison: pair distances per second, a day of 2,304 members, faults of a real fabric, and of servers."""
+"""Peer comparison: pair distances per second, a day of 2,304 members, faults of a real fabric and of servers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from generated_members import INTERVAL_S, generated_members
 from measure import Measurement, print_table, report
 from numpy.typing import NDArray
 
@@ -166,11 +167,33 @@ def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_
 
 
 def asd(data: Path, settings: dict[str, object]) -> dict[str, float]:
-    series, labels, test_from_s = asd_series(data)
-    training = TimeSpan(0.0, test_from_s)
+    return judge_members(*asd_series(data), settings)
+
+
+def judge_members(
+    series: list[RawSeries], labels: dict[str, NDArray[np.bool_]], test_from_s: float, settings: dict[str, object]
+) -> dict[str, float]:
     last_s = max(one.at_s[-1] for one in series)
-    found = diagnose(series, fitted(settings, ASD_INTERVAL_S, last_s, test_from_s), training, counters=False)
+    chosen = fitted(settings, ASD_INTERVAL_S, last_s, test_from_s)
+    found = diagnose(series, chosen, TimeSpan(0.0, test_from_s), counters=False)
     return judge_asd(found, labels, test_from_s)
+
+
+def servers(seeds: range) -> dict[str, dict[str, float]]:
+    """Return what is found of faults in groups of servers made by seeds, over all of them, by variant."""
+    judged: dict[str, dict[str, float]] = {}
+    for seed in seeds:
+        run = generated_members(seed)
+        series, labels, from_s = run.series(), run.labels(), run.judged_from * INTERVAL_S
+        for name, settings in MARGINS.items():
+            one = judge_members(series, labels, from_s, settings)
+            total = judged.setdefault(name, dict.fromkeys(one, 0.0))
+            total["events"] += one["events"]
+            total["recall"] += one["recall"] * one["events"]
+            total["false windows per server and day"] += one["false windows per server and day"] / len(seeds)
+    for total in judged.values():
+        total["recall"] /= total["events"]
+    return judged
 
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -184,14 +207,22 @@ VARIANTS: dict[str, dict[str, object]] = {
     "one threshold per group": {"scope": "group"},
     "pooled threshold": {"scope": "pooled"},
 }
+MARGINS: dict[str, dict[str, object]] = {
+    "defaults": {},
+    **{f"margin {margin:g}": {"margin": margin} for margin in (0.8, 0.9, 1.25)},
+    "peers alone (no own history)": {"own_history": False},
+    **{f"peers alone, margin {each:g}": {"own_history": False, "margin": each} for each in (0.8, 0.9, 1.25)},
+}
+"""One threshold for all, lower and higher: what is found at which rate of false windows."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("speed", "fabric", "asd"))
+    parser.add_argument("what", choices=("speed", "fabric", "asd", "servers"))
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data set that is judged")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="the first one, of servers")
+    parser.add_argument("--runs", type=int, default=20, help="groups of servers")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.what == "speed":
@@ -200,12 +231,20 @@ def main() -> None:
         if not args.json:
             print(f"\nKasick et al.: {ARTICLE_PAIRS_PER_S:,} pairs/s on one core; 49 min and 6.1 GB for the day")
         return
+    if args.what == "servers":
+        _print(servers(range(args.seed, args.seed + args.runs)))
+        return
     if args.data is None:
         parser.error(f"{args.what} needs --data, the folder of the data set: see docs/benchmarks.md")
     judge = fabric if args.what == "fabric" else asd
-    judged = {name: judge(args.data, settings) for name, settings in VARIANTS.items()}
+    variants = VARIANTS if args.what == "fabric" else {**VARIANTS, **MARGINS}
+    judged = {name: judge(args.data, settings) for name, settings in variants.items()}
     if args.what == "fabric":
         judged["no training period"] = fabric(args.data, {}, trained=False)
+    _print(judged)
+
+
+def _print(judged: dict[str, dict[str, float]]) -> None:
     names = list(next(iter(judged.values())))
     print_table(("setting", *names), [(name, *(row[key] for key in names)) for name, row in judged.items()])
 

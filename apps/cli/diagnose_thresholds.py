@@ -14,11 +14,12 @@ import numpy as np
 from apps.cli.common import InputError
 from apps.cli.loads_file import write_whole
 from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan
+from controller.anomaly.peers.past import OwnPast, quantiles_kept
 from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
 from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
 from controller.anomaly.peers.trained import Trained, Training
 
-FORMAT, VERSION = "vsrt-peer-thresholds", 1
+FORMAT, VERSION = "vsrt-peer-thresholds", 2
 LEARNT_WITH = (
     "interval_s",
     "smoothing_samples",
@@ -47,13 +48,20 @@ def write_thresholds(path: Path, found: Diagnosis, period: TimeSpan) -> None:
         groups.setdefault(group, {})[metric] = {
             "counter": trained.is_counter,
             "usual_bin": _plain(trained.learnt.usual_bin),
+            "past_ends": trained.learnt.past.ends_s.tolist(),
             "members": {
-                member: {"peers": peers, "own": own, "reference": [_plain(value) for value in reference]}
-                for member, peers, own, reference in zip(
+                member: {
+                    "peers": peers,
+                    "own": own,
+                    "reference": [_plain(value) for value in reference],
+                    "past": [[_short(value) for value in window] for window in past],
+                }
+                for member, peers, own, reference, past in zip(
                     trained.members,
                     trained.limits.peers.tolist(),
                     trained.limits.own.tolist(),
                     trained.learnt.reference.tolist(),
+                    trained.learnt.past.quantiles.swapaxes(0, 1),
                     strict=True,
                 )
             },
@@ -122,6 +130,11 @@ def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def _short(value: float) -> float | None:
+    """Return a float32 as the number with fewest digits that is read as the same float32."""
+    return None if math.isnan(value) else float(str(np.float32(value)))
+
+
 class _Reader:
     """Takes a document apart; every error names the file and the field."""
 
@@ -173,14 +186,24 @@ class _Reader:
             raise self.wrong(f"{field}.counter", "expected true or false", content.get("counter"))
         usual = content.get("usual_bin")
         usual_bin = math.nan if usual is None else self.number(usual, f"{field}.usual_bin")
-        peers, own, reference = [], [], []
+        ends_s = content.get("past_ends")
+        ends_s = self.numbers(ends_s, f"{field}.past_ends", len(ends_s) if isinstance(ends_s, list) else 0)
+        kept = quantiles_kept(settings)
+        peers, own, reference, pasts = [], [], [], []
         for member, one in members.items():
             of = f"{field}.members.{member}"
             entry = self.mapping(one, of)
             peers.append(self._limit(entry.get("peers"), f"{of}.peers"))
             own.append(self._limit(entry.get("own"), f"{of}.own"))
             reference.append(self.numbers(entry.get("reference"), f"{of}.reference", settings.window_samples))
-        learnt = Learnt(_array(reference).reshape(len(members), settings.window_samples), usual_bin)
+            windows = entry.get("past")
+            if not isinstance(windows, list) or len(windows) != len(ends_s):
+                raise self.wrong(f"{of}.past", f"expected a list of {len(ends_s)}", windows)
+            pasts.append([self.numbers(window, f"{of}.past", kept) for window in windows])
+        shape = (len(members), len(ends_s), kept)
+        quantiles = _array(pasts).astype(np.float32).astype(np.float64).reshape(shape).swapaxes(0, 1)
+        past = OwnPast(_array(ends_s), quantiles)
+        learnt = Learnt(_array(reference).reshape(len(members), settings.window_samples), usual_bin, past)
         return Trained(tuple(members), content["counter"], learnt, Thresholds(_array(peers), _array(own)))
 
     def _limit(self, value: Any, field: str) -> float:

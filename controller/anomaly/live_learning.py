@@ -152,7 +152,7 @@ class Learning:
             measured = self._measure(group, column, metric, rows, samples)
             distances.append((column, samples, measured))
             limits = self._limits(column, metric, rows)
-            score = scored(measured, self._peers, limits)[0]
+            score = scored(measured, self._peers, limits).peers[0]
             if metric.kind is not MetricSubject.IMPAIRMENT and settings.own_history:
                 score = held_to_own_past(score, self._own_past(column, rows, measured, limits))
             score[self.windows[rows, column] < settings.least_windows] = np.nan

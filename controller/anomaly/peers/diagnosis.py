@@ -16,6 +16,7 @@ from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_wh
 from controller.anomaly.peers.scoring import (
     Distances,
     Learnt,
+    Witnesses,
     measure,
     scored,
     threshold_of,
@@ -50,6 +51,7 @@ class GroupDiagnosis(NamedTuple):
     scores: Floats
     """(windows, members): 1.0 is the threshold; NaN where nothing is known."""
     by_metric: dict[str, Floats]
+    """The same of each metric alone, by the witness that says more."""
     accumulators: NDArray[np.int64]
 
 
@@ -188,7 +190,7 @@ def diagnose(
     found = []
     learnt: dict[tuple[str, str], Trained] = {}
     for group, metrics in groups.items():
-        scores = {}
+        witnesses = {}
         for metric in metrics:
             distances, counted = measured[group, metric]
             before = work[group, metric].trained
@@ -197,10 +199,10 @@ def diagnose(
                 if before is None
                 else before.limits
             )
-            scores[metric] = scored(distances, settings, limits)
+            witnesses[metric] = scored(distances, settings, limits)
             if fault_free is not None and group not in new and distances.learnt is not None:
                 learnt[group, metric] = Trained(tuple(members[group]), counted, distances.learnt, limits)
-        found.append(_group(group, members[group], scores, settings, judged, len(ends_s)))
+        found.append(_group(group, members[group], witnesses, settings, judged, len(ends_s)))
         if len(found[-1].members) == 1:
             notes.append(f"{group}: {found[-1].members[0]} has no peer; it is compared with its own past alone")
     untrained = [group for group in found if trained is None and seen_in[group.peer_group] is None]
@@ -315,7 +317,8 @@ def _measure(work: GroupMetric) -> Measured:
         return Measured(Distances(nothing, nothing), counted)
     rounded = not counted and kind_of(work.metric) != "other" and is_whole(of_metric.values())
     resolution = WHOLE_NUMBER if rounded else 0.0
-    return Measured(measure(values, settings, work.fault_free, learnt, resolution), counted)
+    first_s = float(grid.ends_s[0]) - settings.interval_s
+    return Measured(measure(values, settings, work.fault_free, learnt, resolution, first_s), counted)
 
 
 def _pooled(measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]) -> dict[str, float]:
@@ -334,17 +337,21 @@ def _pooled(measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str
 def _group(
     group: str,
     members: list[str],
-    by_metric: dict[str, Floats],
+    by_metric: dict[str, Witnesses],
     settings: PeerSettings,
     judged: frozenset[str] | None,
     windows: int,
 ) -> GroupDiagnosis:
-    chosen = [scores for metric, scores in by_metric.items() if judged is None or metric in judged]
+    """Return what was found in a group: each witness is heard on the metrics that say most to it."""
+    chosen = [each for metric, each in by_metric.items() if judged is None or metric in judged]
     if chosen:
-        scores = combined(chosen, settings.combined_share, settings.ratio_max)
+        share, most = settings.combined_share, settings.ratio_max
+        peers = combined([each.peers for each in chosen], share, most)
+        scores = Witnesses(peers, combined([each.own for each in chosen], share, most)).together
     else:
         scores = np.full((windows, len(members)), np.nan)
-    return GroupDiagnosis(group, members, scores, by_metric, accumulators(scores > 1))
+    either = {metric: each.either for metric, each in by_metric.items()}
+    return GroupDiagnosis(group, members, scores, either, accumulators(scores > 1))
 
 
 class Levels:

@@ -18,6 +18,7 @@ from controller.anomaly.peers.distances import (
     reference_distance,
     sorted_windows,
 )
+from controller.anomaly.peers.past import OwnPast, nearest_distance, own_past
 from controller.anomaly.peers.resample import moving_average
 from controller.anomaly.peers.settings import Form, PeerSettings, Scope
 
@@ -52,10 +53,15 @@ class Learnt(NamedTuple):
     """Quantiles of each member's samples, (members, window_samples); NaN where it had none."""
     usual_bin: float
     """The median of the bin sizes; NaN without any."""
+    past: OwnPast
+    """Windows of each member, where there were enough."""
 
 
 class Distances(NamedTuple):
-    """How far each member is from its peers and from its own past, in bins, (windows, members); NaN where unknown."""
+    """How far each member is from its peers and from its own past, in bins, (windows, members); NaN where unknown.
+
+    From its own past is from the nearest window of it; where that was seen in too few, from all of it taken together.
+    """
 
     peers: Floats
     """The largest threshold that more than half of the pairwise distances pass."""
@@ -69,6 +75,25 @@ class Thresholds(NamedTuple):
 
     peers: Floats
     own: Floats
+
+
+class Witnesses(NamedTuple):
+    """What speaks against each member, (windows, members), 1.0 where a threshold is reached; NaN where unknown."""
+
+    peers: Floats
+    """How unlike its peers it is, and blamed where most of them changed, see `with_second_witness`."""
+    own: Floats
+    """How unlike anything that it ever did, beyond what its peers share; NaN without a past of windows."""
+
+    @property
+    def together(self) -> Floats:
+        """Return the mean of both, the first alone where there is no past of windows."""
+        return np.where(np.isnan(self.own), self.peers, (self.peers + self.own) / 2)
+
+    @property
+    def either(self) -> Floats:
+        """Return the one that speaks more against a member."""
+        return np.asarray(np.fmax(self.peers, self.own))
 
 
 def window_count(cells: int, settings: PeerSettings) -> int:
@@ -87,6 +112,7 @@ def measure(
     training: Flags | None = None,
     learnt: Learnt | None = None,
     resolution: float = 0.0,
+    first_s: float = 0.0,
 ) -> Distances:
     """Return the distances of one metric of one group: moving average, windows, bin sizes, distributions compared.
 
@@ -102,6 +128,8 @@ def measure(
         What an earlier time told of these members, in place of `training`.
     resolution : float
         What values of this metric are not told apart by less than, in its unit; no bin is smaller.
+    first_s : float
+        When the first cell begins.
 
     Returns
     -------
@@ -115,18 +143,32 @@ def measure(
     smoothed = moving_average(values, settings.smoothing_samples)
     windows = window_count(values.shape[1], settings)
     fault_free = np.ones(windows, np.bool_) if training is None else training
-    known = _reference(smoothed, fault_free, settings) if learnt is None else learnt.reference
-    reference = known
+    shift_s = settings.shift_samples * settings.interval_s
+    ends_s: Floats = np.asarray(first_s + settings.window_s + np.arange(windows) * shift_s, np.float64)
+    if learnt is None:
+        known = _reference(smoothed, fault_free, settings)
+        of_training = np.zeros(windows, np.bool_) if training is None else training
+        past = own_past(smoothed, of_training, ends_s, settings)
+    else:
+        known, past = learnt.reference, learnt.past
+    reference, compared = known, past
     if settings.offsets == "remove":
         middle = known[:, known.shape[1] // 2, None]
         offset = np.where(np.isnan(middle), 0.0, middle)
         smoothed, reference = smoothed - offset, known - offset
+        compared = past._replace(quantiles=past.quantiles - offset)
     sizes = _bin_sizes(smoothed, windows, settings)
     sizes = np.where(np.isnan(sizes), sizes, np.fmax(sizes, resolution))
     if learnt is None:
-        of_training = sizes[fault_free & ~np.isnan(sizes)]
-        learnt = Learnt(known, float(np.median(of_training)) if len(of_training) else float("nan"))
-    return _distances(smoothed, reference, np.fmax(sizes, BIN_FLOOR * learnt.usual_bin), learnt, settings)
+        usual = sizes[fault_free & ~np.isnan(sizes)]
+        learnt = Learnt(known, float(np.median(usual)) if len(usual) else float("nan"), past)
+    peers, own, near = np.full((3, windows, smoothed.shape[0]), np.nan)
+    sizes = np.fmax(sizes, BIN_FLOOR * learnt.usual_bin)
+    for block, samples in _blocks(smoothed, windows, settings):
+        peers[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
+        own[block] = reference_distance(samples, reference) / learnt.usual_bin
+        near[block] = nearest_distance(samples, ends_s[block], compared, settings.window_s) / learnt.usual_bin
+    return Distances(peers, np.where(past.is_known, near, own), learnt)
 
 
 def threshold_of(
@@ -143,20 +185,22 @@ def threshold_of(
 def rated(
     distances: Distances, settings: PeerSettings, training: Flags | None = None, pooled: float | None = None
 ) -> Floats:
-    """Return scores as `scored` does, with the thresholds of these very distances, see `threshold_of`."""
-    return scored(distances, settings, threshold_of(distances, settings, training, pooled))
+    """Return the scores of one metric by both witnesses, with the thresholds of these very distances."""
+    return scored(distances, settings, threshold_of(distances, settings, training, pooled)).together
 
 
-def scored(distances: Distances, settings: PeerSettings, limits: Thresholds) -> Floats:
-    """Return scores, (windows, members): distances as multiples of the threshold, 1.0 where they reach it.
+def scored(distances: Distances, settings: PeerSettings, limits: Thresholds) -> Witnesses:
+    """Return distances as multiples of their thresholds.
 
     Dividing keeps the decision of Kasick et al.: above 1 where more than half of the pairwise distances pass the
     threshold.
     """
-    ratio = distances.peers / (limits.peers * settings.margin)
+    peers = np.asarray(distances.peers / (limits.peers * settings.margin))
     if not settings.own_history:
-        return np.asarray(ratio)
-    return with_second_witness(ratio, distances.own / (limits.own * settings.margin))
+        return Witnesses(peers, np.full_like(peers, np.nan))
+    own = distances.own / (limits.own * settings.margin)
+    known = np.zeros(own.shape[1], np.bool_) if distances.learnt is None else distances.learnt.past.is_known
+    return Witnesses(with_second_witness(peers, own), np.where(known, beyond_shared(own), np.nan))
 
 
 def _reference(smoothed: Floats, fault_free: Flags, settings: PeerSettings) -> Floats:
@@ -193,18 +237,6 @@ def _bin_sizes(smoothed: Floats, windows: int, settings: PeerSettings) -> Floats
     for block, samples in _blocks(smoothed, windows, settings):
         sizes[block] = bin_sizes(samples, settings.bins_max, leave_one_out=settings.leave_one_out)
     return sizes
-
-
-def _distances(
-    smoothed: Floats, reference: Floats, sizes: Floats, learnt: Learnt, settings: PeerSettings
-) -> Distances:
-    """Return distances to the peers and to the own reference, with bins of the given sizes, (windows,)."""
-    shape = (len(sizes), smoothed.shape[0])
-    distance, own = np.full(shape, np.nan), np.full(shape, np.nan)
-    for block, samples in _blocks(smoothed, len(sizes), settings):
-        distance[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
-        own[block] = reference_distance(samples, reference) / learnt.usual_bin
-    return Distances(distance, own, learnt)
 
 
 def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats:
@@ -278,6 +310,22 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
     use_own = (majority & accused_unchanged)[:, None] & there
     blamed = np.where(changed, np.fmax(peers, own), own)
     return np.where(np.isnan(peers), own, np.where(use_own, blamed, peers))
+
+
+def beyond_shared(own: Floats) -> Floats:
+    """Return how unlike their own past members are, in units of what half of the group or more are.
+
+    A change that most members share is no fault of any of them. A member alone has nothing to share.
+
+    Parameters
+    ----------
+    own : NDArray[np.float64]
+        (windows, members), multiples of the threshold; NaN where unknown.
+    """
+    count = (~np.isnan(own)).sum(axis=1)
+    place = np.maximum(count - 1, 0) // 2
+    middle = np.take_along_axis(np.sort(own, axis=1), place[:, None], axis=1)
+    return np.where(count[:, None] > 1, own / np.fmax(1.0, middle), own)
 
 
 def held_to_own_past(scores: Floats, own: Floats) -> Floats:

@@ -29,7 +29,8 @@ class Trained(NamedTuple):
         if unknown is not None:
             raise MismatchError(f"member: {unknown!r} was not there in training")
         rows = np.array([place[member] for member in members], np.int64)
-        learnt = self.learnt._replace(reference=self.learnt.reference[rows])
+        past = self.learnt.past._replace(quantiles=self.learnt.past.quantiles[:, rows])
+        learnt = self.learnt._replace(reference=self.learnt.reference[rows], past=past)
         return Trained(tuple(members), self.is_counter, learnt, Thresholds(*(limit[rows] for limit in self.limits)))
 
 

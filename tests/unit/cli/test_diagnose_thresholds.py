@@ -62,6 +62,8 @@ def kept(capsys: pytest.CaptureFixture[str], day: Path, *options: str) -> tuple[
         ("--form", "median"),
         ("--form", "binned"),
         ("--metric", "await"),
+        ("--shift", "4"),
+        ("--shift", "4", "--offsets", "remove"),
     ],
 )
 def test_kept_thresholds_give_the_scores_of_the_training_itself(
@@ -160,7 +162,7 @@ def test_metrics_and_groups_without_thresholds_are_named(
     ("change", "message"),
     [
         ({"format": "other"}, "format: expected 'vsrt-peer-thresholds', found \"other\""),
-        ({"version": 9}, "version: expected 1, found 9"),
+        ({"version": 9}, "version: expected 2, found 9"),
         ({"settings": {}}, "settings.interval_s: the field is missing"),
         ({"groups": {}}, "groups: the file holds no thresholds"),
         ({"groups": {"up": {"await": 3}}}, "groups.up.await: expected an object, found 3"),

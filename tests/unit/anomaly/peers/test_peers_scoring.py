@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from controller.anomaly.peers.combination import combined, kind_of, verdict
+from controller.anomaly.peers.distances import sorted_windows
+from controller.anomaly.peers.past import KEPT_QUANTILES, KEPT_WINDOWS, LEAST_OWN_WINDOWS, nearest_distance
+from controller.anomaly.peers.resample import moving_average
 from controller.anomaly.peers.scoring import (
     DISTANCE_FORMS,
     TRAINED_WINDOWS,
     Distances,
+    beyond_shared,
     fences,
     measure,
     rated,
@@ -78,6 +82,60 @@ def test_a_load_that_all_members_share_is_no_fault():
     values = noise()
     values[:, -220:] *= 3
     assert np.mean(scores(values)[LAST] > 1) < 0.1
+
+
+def unlike_each_other() -> np.ndarray:
+    """Return members whose level turns through the day, each at a time of its own, so that peers always differ."""
+    hours = np.arange(CELLS) / 240 * 2 * np.pi
+    waves = 20 + 10 * np.sin(hours + np.arange(8)[:, None])
+    return waves + np.random.default_rng(4).normal(0, 1, (8, CELLS))
+
+
+def test_what_a_member_never_did_is_told_among_peers_that_always_differ():
+    values = unlike_each_other()
+    values[3, -220:] = 29 + np.random.default_rng(5).normal(0, 1, 220)
+    alone = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3, own_history=False)
+    settled = slice(-17, None)
+    assert (scores(values, alone)[settled, 3] < 1).mean() > 0.5
+    values[3, -220:] += 15
+    found = scores(values)
+    assert (found[settled, 3] > 1).all()
+    assert np.mean(np.delete(found, 3, axis=1)[LAST] > 1) < 0.05
+
+
+def test_windows_of_the_past_are_kept_where_there_are_enough():
+    values = noise()
+    values[2, :1900] = np.nan
+    few = np.arange(len(TRAINED)) < LEAST_OWN_WINDOWS - 1
+    assert not measure(values, SETTINGS, few).learnt.past.is_known.any()
+    enough = np.arange(len(TRAINED)) < LEAST_OWN_WINDOWS
+    known = measure(values, SETTINGS, enough).learnt.past
+    assert known.is_known.tolist() == [member != 2 for member in range(8)]
+    assert known.quantiles.shape == (LEAST_OWN_WINDOWS, 8, KEPT_QUANTILES)
+    many = measure(noise(), SETTINGS, TRAINED).learnt.past
+    assert 0.9 * KEPT_WINDOWS < len(many.ends_s) <= KEPT_WINDOWS
+    assert not measure(values, SETTINGS).learnt.past.is_known.any()
+
+
+def test_a_window_is_not_compared_with_those_it_overlaps():
+    values = noise(1)
+    past = measure(values, SETTINGS, TRAINED).learnt.past
+    samples = sorted_windows(values, 20, 10)
+    ends_s = SETTINGS.window_s + np.arange(len(samples)) * 10 * SETTINGS.interval_s
+    smoothed = sorted_windows(moving_average(values, 3), 20, 10)
+    apart = nearest_distance(smoothed, ends_s, past, SETTINGS.window_s)
+    among_itself = nearest_distance(smoothed, ends_s, past, 0.0)
+    kept = np.isin(ends_s, past.ends_s)
+    assert (among_itself[kept] < 1e-5).all()
+    assert (apart[kept] > 0.01).all()
+
+
+def test_a_change_that_most_share_is_counted_in_units_of_theirs():
+    own = np.array([[4.0, 4, 2, 12, np.nan], [0.5, 0.2, 0.1, 3, 0.4], [np.nan, np.nan, 5, np.nan, np.nan]])
+    found = beyond_shared(own)
+    assert found[0, :4].tolist() == [1, 1, 0.5, 3]
+    assert found[1, 3] == 3
+    assert found[2, 2] == 5
 
 
 def test_a_member_alone_is_compared_with_its_past():
