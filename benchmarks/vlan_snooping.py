@@ -1,10 +1,11 @@
-"""Groups of VLANs on one Open vSwitch: by the controller, and by the snooping that Open vSwitch has itself. As root.
+"""Groups of VLANs on one bridge: by the controller, and by snooping of Open vSwitch's own and of Linux's. As root.
 
-    PYTHONPATH=. python benchmarks/vlan_snooping.py [--joins 200] [--json]
+    PYTHONPATH=. python benchmarks/vlan_snooping.py [--joins 200] [--contenders vsrt,linux] [--json]
 
 A bridge has access ports of VLAN 10, to a sender, a member and somebody who joins nothing, and one of VLAN 20. The
 sender sends before anybody joins. A member's report leaves a raw socket; what is measured is the time until a packet
 of the group is there, as the sender goes on, and how many of later packets each of the others gets.
+Linux's bridge (`mcast_vlan_snooping`) is in a guest, whose processor is emulated: its times are those of that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from controllers import OPEN_POLICY, controller
 from measure import Measurement, report
 
 from apps.emulation import processes
+from apps.emulation.guest import KernelGuest
 from apps.emulation.namespace import private_network
 from apps.emulation.ovs import PrivateOpenVSwitch
 from controller.wire.encode import encode
@@ -35,14 +37,45 @@ POLICY += "".join(
     f"    - {{ports: [{{dpid: 1, port: {port_no}}}], access: {vlan_id}}}\n"
     for port_no, vlan_id in VLAN_OF_PORT.items()
 )
-CONTENDERS = ("vsrt", "vsrt-os-ken", "snooping")
+LINUX = "linux"
+CONTENDERS = ("vsrt", "vsrt-os-ken", "snooping", LINUX)
 WARM_UP_S, EARLY_PACKETS, LATER_PACKETS, PAUSE_S, QUIET_S = 5.0, 5, 10, 0.001, 0.02
 TIMEOUT_S = 5.0
+QUERIER_S = 12.0
+"""As long Linux's bridge goes by no report: until hosts had the time to answer its first query."""
+
+
+@contextmanager
+def linux_bridge() -> Iterator[dict[int, socket.socket]]:
+    """Have Linux's bridge snoop in each VLAN, in a guest; gives the far ends of its ports."""
+    taps = {port_no: f"h{port_no}" for port_no in VLAN_OF_PORT}
+    with ExitStack() as stack:
+        stack.enter_context(private_network())
+        guest = stack.enter_context(KernelGuest(list(taps.values())))
+        guest.wait_booted()
+        snooping = "vlan_filtering 1 mcast_snooping 1 mcast_vlan_snooping 1 mcast_querier 1"
+        guest.run("ip", *f"link add {BRIDGE} up type bridge vlan_default_pvid 0 {snooping}".split())
+        for number, vlan_id in enumerate(VLAN_OF_PORT.values()):
+            guest.run("ip", *f"link set eth{number} up master {BRIDGE}".split())
+            guest.run("bridge", *f"vlan add dev eth{number} vid {vlan_id} pvid untagged".split())
+            guest.run("bridge", *f"link set dev eth{number} mcast_flood off".split())
+        for vlan_id in sorted(set(VLAN_OF_PORT.values())):
+            guest.run("bridge", *f"vlan add dev {BRIDGE} vid {vlan_id} self".split())
+            querier = "mcast_snooping 1 mcast_querier 1 mcast_igmp_version 3"
+            guest.run("bridge", *f"vlan global set dev {BRIDGE} vid {vlan_id} {querier}".split())
+        ends = {}
+        for port_no, tap in taps.items():
+            Path(f"/proc/sys/net/ipv6/conf/{tap}/disable_ipv6").write_text("1")
+            processes.run("ip", "link", "set", tap, "up")
+            ends[port_no] = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+            ends[port_no].bind((tap, 0x0800))
+        time.sleep(QUERIER_S)
+        yield ends
 
 
 @contextmanager
 def bridge(name: str) -> Iterator[dict[int, socket.socket]]:
-    """Have a bridge that forwards as one of `CONTENDERS`; gives the far ends of its ports."""
+    """Have an Open vSwitch that forwards as one of `CONTENDERS`; gives the far ends of its ports."""
     with ExitStack() as stack:
         stack.enter_context(private_network())
         kind = "netdev" if stack.enter_context(PrivateOpenVSwitch()).datapath == "user" else "system"
@@ -94,7 +127,7 @@ def joins(name: str, count: int) -> list[Measurement]:
     """Have a member join one group after the other."""
     samples: list[float] = []
     got = dict.fromkeys((MEMBER, NEIGHBOUR, STRANGER), 0)
-    with bridge(name) as ends:
+    with linux_bridge() if name == LINUX else bridge(name) as ends:
         for number in range(count):
             group = bytes((239, 1, number >> 8, number & 0xFF))
             packet = encode_udp(*addresses(SENDER), group, bytes(64))

@@ -19,13 +19,47 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 REPLY_TIMEOUT_S = 15.0
 
 
+class DialogueEndedError(EmulationError):
+    """The tool at the other end is gone."""
+
+
+class Dialogue:
+    """Requests to one tool, and its replies, by descriptors, which may be one."""
+
+    def __init__(self, tool: str, requests: int, replies: int) -> None:
+        self._tool = tool
+        self._requests = requests
+        self._replies = replies
+        self._rest = b""
+
+    def ask(self, do: str, *, timeout_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
+        """Send one request and return its reply; EmulationError where the tool cannot or does not answer."""
+        waiting = json.dumps({"do": do, **fields}).encode() + b"\n"
+        while waiting:
+            waiting = waiting[os.write(self._requests, waiting) :]
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._replies], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise EmulationError(f"{self._tool}: no reply to {do} within {timeout_s} s")
+            data = os.read(self._replies, 1 << 20)
+            if not data:
+                raise DialogueEndedError(f"{self._tool} has ended")
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise EmulationError(f"{self._tool}: {reply['error']}")
+        return reply
+
+
 class Agent:
     """Context manager around one traffic tool (``sender`` or ``receiver``) serving requests."""
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
         self._process: subprocess.Popen[bytes] | None = None
-        self._rest = b""
+        self._dialogue: Dialogue | None = None
 
     def __enter__(self) -> Agent:
         command = [sys.executable, "-S", "-u", "-m", f"apps.emulation.{self._tool}"]
@@ -37,6 +71,9 @@ class Agent:
             start_new_session=True,
         )
         processes.prefer(self._process)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        descriptors = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._dialogue = Dialogue(self._tool, *descriptors)
         return self
 
     def __exit__(
@@ -57,22 +94,9 @@ class Agent:
 
     def ask(self, do: str, *, timeout_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply; EmulationError where the tool cannot or does not answer."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+        if self._process is None or self._dialogue is None:
             raise EmulationError(f"{self._tool} does not run")
-        process.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
-        process.stdin.flush()
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise EmulationError(f"{self._tool}: no reply to {do} within {timeout_s} s")
-            data = os.read(process.stdout.fileno(), 1 << 20)
-            if not data:
-                raise EmulationError(f"{self._tool} ended with {process.wait()}")
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
-        if "error" in reply:
-            raise EmulationError(f"{self._tool}: {reply['error']}")
-        return reply
+        try:
+            return self._dialogue.ask(do, timeout_s=timeout_s, **fields)
+        except DialogueEndedError as error:
+            raise EmulationError(f"{self._tool} ended with {self._process.wait()}") from error

@@ -35,7 +35,7 @@ install_packages() {
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium-headless-shell:chromium-headless-shell openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
         systemd-analyze:systemd gcc:gcc python3-config:python3-dev vtysh:frr igmpproxy:igmpproxy
-        etcd:etcd-server nft:nftables
+        etcd:etcd-server nft:nftables qemu-system-x86_64:qemu-system-x86
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do
@@ -99,6 +99,43 @@ install_environment() {
     printf '%s\n' "$wanted" >"$stamp"
 }
 
+# Unpacks the distribution's kernel for the guests of tests (apps/emulation/guest_image.py), with the modules they need;
+# this machine boots nothing else than before. Debian has modules and kernel in one package, Ubuntu in two.
+fetch_guest_kernel() {
+    local kernel="$ROOT/build/guest-kernel" packages archive folder part
+    if [ -d "$kernel" ] || [ "$(uname -m)" != x86_64 ] || ! "$HAS_ROOT" || ! command -v apt-get >/dev/null; then return 0; fi
+    mkdir -p "$ROOT/build"
+    folder=$(mktemp -d "$ROOT/build/kernel.XXXXXX")
+    mapfile -t packages < <(guest_kernel_packages)
+    if [ "${#packages[@]}" = 0 ]; then
+        "${AS_ROOT[@]}" apt-get update -q >&2 </dev/null
+        mapfile -t packages < <(guest_kernel_packages)
+    fi
+    say "unpacking a kernel for guests: ${packages[*]}"
+    (cd "$folder" && apt-get download -q "${packages[@]}" >/dev/null </dev/null)
+    mkdir "$folder/unpacked"
+    for archive in "$folder"/*.deb; do
+        dpkg-deb --fsys-tarfile "$archive" | tar -x -C "$folder/unpacked" --no-same-owner --wildcards '*/boot/vmlinuz-*' \
+            '*/kernel/net/*' '*/kernel/drivers/net/*' '*/kernel/drivers/virtio/*' '*/kernel/drivers/char/*' 2>/dev/null || true
+    done
+    if [ -z "$(find "$folder/unpacked" -name 'vmlinuz-*')" ]; then
+        say "there is no kernel in them"
+        return 1
+    fi
+    mv "$folder/unpacked" "$kernel"
+    rm -rf "$folder"
+}
+
+# Prints the packages of the smallest kernel of the distribution's that has devices for VLANs, bonds and bridges.
+guest_kernel_packages() {
+    local image
+    image=$(apt-cache depends linux-image-cloud-amd64 linux-image-virtual 2>/dev/null |
+        awk '$1 == "Depends:" && $2 ~ /^linux-image-[0-9]/ { print $2; exit }')
+    [ -n "$image" ] || return 0
+    printf '%s\n' "$image"
+    apt-cache depends "$image" | awk '$1 == "Depends:" && $2 ~ /^linux-modules-[0-9]/ { print $2 }'
+}
+
 # Open vSwitch's userspace datapath makes tap devices.
 prepare_devices() {
     [ ! -e /dev/net/tun ] && "$HAS_ROOT" || return 0
@@ -131,9 +168,18 @@ end_leftovers() {
     return "$left"
 }
 
+# Installs what is missing; the functions that are named run beside the longest part of it.
 set_up() {
+    local beside task
     install_packages
+    for task in "$@"; do
+        "$task" &
+        beside="${beside:-} $!"
+    done
     install_environment
+    for task in ${beside:-}; do
+        wait "$task"
+    done
     prepare_devices
     # Marks all processes of this run, so that they can be told from everybody else's.
     VSRT_RUN="$$-$(date +%s%N)"

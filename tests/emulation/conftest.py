@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,6 +34,8 @@ POLICY_IN_FORCE = "policy.yaml is in force in every app"
 
 Bench: TypeAlias = tuple[Graph, dict[str, Any]]
 """What the tests of a module run on: a graph, and the options of its `EmulatedFabric`."""
+
+BroughtUp: TypeAlias = Callable[[EmulatedFabric], AbstractContextManager[None]]
 
 _numbers = count(1)
 
@@ -254,8 +256,11 @@ def start_fabric() -> Iterator[Callable[..., EmulatedFabric]]:
 class Shared:
     """The one network and controller of a module under one framework: brought up when asked for, anew if broken."""
 
-    def __init__(self, bench: Bench, framework: Framework, policy: Path, policy_between: str) -> None:
+    def __init__(
+        self, bench: Bench, framework: Framework, policy: Path, policy_between: str, brought_up: BroughtUp
+    ) -> None:
         self._graph, self._options = bench
+        self._brought_up = brought_up
         self._framework = framework
         self._policy = policy
         self._policy_between = policy_between
@@ -270,6 +275,7 @@ class Shared:
             self._policy.write_text(self._policy_between)
             controller = ControllerProcess(CONTROLLER_PORT, framework=self._framework, policy=self._policy)
             fabric = self._stack.enter_context(EmulatedFabric(self._graph, controller=controller, **self._options))
+            self._stack.enter_context(self._brought_up(fabric))
             self._live = Live(fabric, controller, self._policy, self._policy_between)
             fabric.wait_addresses()
             self._live.restore()
@@ -287,10 +293,21 @@ def policy_between() -> str:
 
 
 @pytest.fixture(scope="module")
+def brought_up() -> BroughtUp:
+    """What is done to a fabric that is up, before the first test, and undone before it is taken down: nothing."""
+    return nullcontext
+
+
+@pytest.fixture(scope="module")
 def shared(
-    bench: Bench, framework: Framework, policy_between: str, tmp_path_factory: pytest.TempPathFactory
+    bench: Bench,
+    framework: Framework,
+    policy_between: str,
+    brought_up: BroughtUp,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Shared]:
-    shared = Shared(bench, framework, tmp_path_factory.mktemp("live") / "policy.yaml", policy_between)
+    policy = tmp_path_factory.mktemp("live") / "policy.yaml"
+    shared = Shared(bench, framework, policy, policy_between, brought_up)
     yield shared
     shared.close()
 
