@@ -47,6 +47,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt policy": (("vsrt policy check policies/example.yaml", "list every fault"),),
     "vsrt policy check": (("vsrt policy check policies/example.yaml", "list every fault, with its line"),),
     "vsrt policy schema": (("vsrt policy schema > policy.schema.json", "for an editor that completes and checks"),),
+    "vsrt policy discover": (
+        ("vsrt policy discover --log changes.csv", "what is set together, where, and who deviates"),
+        ("vsrt policy discover --log changes.csv --inventory ports.csv --window 30d --json", "as JSON"),
+    ),
     "vsrt policy explain": (
         ("vsrt policy explain policies/example.yaml --host 10.0.0.5 --group 239.1.1.1 --role receiver", ""),
     ),

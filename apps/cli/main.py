@@ -16,7 +16,7 @@ COMMANDS = {
     "topology": "make a fabric, or list the kinds of fabrics",
     "tree": "build the multicast tree of a group over a topology file",
     "simulate": "build the trees of many groups over a planned fabric and show what its links carry",
-    "policy": "check a policy file, explain what it decides, or print its schema",
+    "policy": "check a policy file, explain what it decides, and find the rules that changes and joins follow",
     "emulate": "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)",
     "run": "run the controller under os-ken",
     "show": "show what a running controller knows",

@@ -1,4 +1,4 @@
-"""`vsrt policy`: check a policy file, tell what it decides about a host and a group, print its JSON Schema."""
+"""`vsrt policy`: check and explain policy files, and find the rules that changes and joins follow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
+from apps.cli import policy_discover
 from apps.cli.common import InputError, emit_json
 from apps.fabric_file import FabricFile
 from controller.admission import Admission, Host, Role, explain_router
@@ -30,16 +32,22 @@ from controller.kernel.domains import OWN_DOMAIN
 from controller.wire.addresses import is_multicast_ip
 from controller.wire.dpids import parse_dpid
 
+DISCOVERIES: dict[str, ModuleType] = {"discover": policy_discover}
+"""Subcommands that are modules of their own; these read what they need when they run."""
+
 _SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9]{1,20}):([0-9]{1,10})\Z")
 _NO_MAC = bytes(6)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `check`, `explain` and `schema` with their arguments."""
-    commands = parser.add_subparsers(dest="policy_command", required=True, metavar="check|explain|schema")
+    """Declare `check`, `explain` and `schema`, and what is found out, with their arguments."""
+    names = "|".join(("check", "explain", "schema", *DISCOVERIES))
+    commands = parser.add_subparsers(dest="policy_command", required=True, metavar=names)
     check = commands.add_parser("check", help="list every fault of a policy file, with its line")
     explain = commands.add_parser("explain", help="tell which rule decides about a host, a group and a role")
     commands.add_parser("schema", help="print the JSON Schema of policy files, by which editors complete and check")
+    for name, module in DISCOVERIES.items():
+        module.add_arguments(commands.add_parser(name, help=module.HELP))
     for command in (check, explain):
         command.add_argument("file", type=Path, metavar="FILE", help="policy file (YAML)")
         command.add_argument(
@@ -60,6 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer `check` with 0 (good) or 2 (faults), `explain` with 0 whatever the decision is."""
+    if args.policy_command in DISCOVERIES:
+        return int(DISCOVERIES[args.policy_command].run(args))
     if args.policy_command == "schema":
         sys.stdout.write(schema_text())
         return 0

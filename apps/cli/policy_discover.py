@@ -1,0 +1,146 @@
+"""`vsrt policy discover`: which properties are set together on which resources, by a log of changes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apps.cli.common import InputError, OperationFailed, emit_json, printable
+
+if TYPE_CHECKING:
+    from controller.policy_discovery.change_table import ChangeTable
+
+HELP = "find the rules that a log of changes follows, and which resources deviate"
+
+METHODS = ("cover", "seed")
+LISTED = 8
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])\Z")
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the log, what else is known, and what is searched for."""
+    parser.add_argument(
+        "--log",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="changes (CSV, Parquet or JSON lines): time, resource, type, property, old, new",
+    )
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="CSV: type, property, value (default: the first old value seen)"
+    )
+    parser.add_argument(
+        "--inventory", type=Path, metavar="FILE", help="CSV: resource, type, and columns by which classes are told"
+    )
+    parser.add_argument(
+        "--window", metavar="SPAN", help="the last part of the log, such as 30d or 12h (default: all)"
+    )
+    parser.add_argument(
+        "--min-resources", type=int, default=4, metavar="N", help="resources that a policy has at least (default 4)"
+    )
+    parser.add_argument("--ignore", nargs="+", default=[], metavar="PROPERTY", help="properties that are left out")
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="cover",
+        help="cover: policies; seed: a dendrogram of properties by mutual information, uncut",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON document there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the policies, or the dendrogram."""
+    from apps.cli.change_file import read_baseline, read_changes, read_inventory
+    from controller.policy_discovery.change_table import tabulate
+
+    if args.min_resources < 1:
+        raise InputError(f"--min-resources {args.min_resources}: expected 1 or more")
+    window_s = None if args.window is None else _span(args.window)
+    baseline = None if args.baseline is None else read_baseline(args.baseline)
+    inventory = None if args.inventory is None else read_inventory(args.inventory)
+    log = read_changes(args.log)
+    for note in log.notes:
+        print(f"vsrt: {note}", file=sys.stderr)
+    kinds = None if inventory is None else inventory.kinds
+    table = tabulate(log.changes, baseline, window_s, kinds, args.ignore)
+    labels = {} if inventory is None else inventory.labels
+    document = _dendrogram(table) if args.method == "seed" else _policies(table, args.min_resources, labels)
+    if args.output is not None:
+        try:
+            args.output.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise OperationFailed(f"{args.output}: {error.strerror or error}") from None
+    if args.json:
+        emit_json(document)
+    elif args.method == "seed":
+        for join in document["dendrogram"]:
+            far = "independent" if join["distance"] is None else f"{join['distance']:.4g}"
+            print(f"{far:>12}  {printable(', '.join(join['properties']))}")
+    else:
+        _print_policies(table, document)
+    return 0
+
+
+def _span(text: str) -> float:
+    found = _SPAN.match(text)
+    if found is None or not float(found[1]) > 0:
+        raise InputError(f"--window {text[:64]!r}: expected a number above 0 and s, m, h or d, such as 30d")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def _policies(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> dict[str, Any]:
+    from controller.policy_discovery.cover import cover
+    from controller.policy_discovery.documents import policies_document
+    from controller.policy_discovery.varieties import discovered
+
+    blocks = cover(table.indicator, table.applicable, least)
+    return policies_document(table, discovered(blocks, table.indicator, table.final, table.applicable), labels)
+
+
+def _dendrogram(table: ChangeTable) -> dict[str, Any]:
+    from controller.policy_discovery.dependence import distances, single_linkage
+
+    joins = [
+        {
+            "properties": [table.properties[column] for column in join.members],
+            "distance": join.distance if math.isfinite(join.distance) else None,
+        }
+        for join in single_linkage(distances(table.indicator))
+    ]
+    return {"dendrogram": joins, "left_out": table.left_out, "counted": table.counted}
+
+
+def _print_policies(table: ChangeTable, document: dict[str, Any]) -> None:
+    rows, columns = table.indicator.shape
+    print(f"{document['counted']['lines']} changes; {rows} resources and {columns} properties in the table")
+    for number, policy in enumerate(document["policies"], 1):
+        told = " and ".join(policy["told_by"]) or _listed(policy["resources"])
+        print(printable(f"{number}. {', '.join(policy['properties'])}"))
+        print(printable(f"   on {len(policy['resources'])} resources ({', '.join(policy['types'])}): {told}"))
+        for variety in policy["varieties"]:
+            values = ", ".join(f"{name}={value}" for name, value in variety["values"].items())
+            print(printable(f"   {len(variety['resources'])} with {values[:200]}"))
+        for kind, deviating in (("deviates", policy["deviations"]), ("is near", policy["near"])):
+            for one in deviating[:LISTED]:
+                lacks = f" lacks {', '.join(one['missing'])}" if one["missing"] else ""
+                other = ", ".join(f"{name}={value}" for name, value in one.get("other", {}).items())
+                print(printable(f"   {one['resource']} {kind}:{lacks}{' has ' + other if other else ''}"))
+            if len(deviating) > LISTED:
+                print(f"   and {len(deviating) - LISTED} more (--json has all)")
+    if not document["policies"]:
+        print("no properties are set together more often than chance would have it")
+    for reason, names in document["left_out"].items():
+        if names:
+            print(printable(f"left out, {reason}: {_listed(names)}"))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - LISTED
+    return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
