@@ -1,48 +1,69 @@
-"""The points at which probes of a recording can look: what apps take and what they ask for."""
+"""The points at which probes can look: what cores take and what they ask for, live or in a recording."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from apps.registry import APPS
-from controller import events
-from controller.app_spec import CoreSpec
+from apps.registry import APPS, TABLE_APPS
+from controller.config.policy import Policy
+from controller.datapath.core import DatapathCore, OwnerTold
+from controller.effects import ApplyEdits, RequestFlows, RequestResources, RequestRole, RoleDenied
+from controller.events import BarrierReplied, FlowStatsReceived, OwnerLeft, ResourcesReceived, RoleReplied, RoleWanted
 from controller.probes.points import PointCatalogue, ProbePoint
-from controller.probes.value_kinds import fields_of, is_record
-from controller.recording import kinds_of
-from topology.events import TOPOLOGY_EVENTS
+from controller.probes.value_kinds import is_record
+from controller.rules.pipeline import DATAPATH_XID_TAG
+
+SHARED = "datapath"
+"""Under this name stands what apps with flow entries share: what switches are sent, and what they confirm."""
+
+SHARED_EVENTS = frozenset(
+    {BarrierReplied, FlowStatsReceived, OwnerLeft, ResourcesReceived, RoleReplied, RoleWanted},
+)
+SHARED_EFFECTS = frozenset({ApplyEdits, RequestFlows, RequestResources, RequestRole, RoleDenied})
+"""What these apps neither take nor ask for themselves."""
 
 
 @cache
 def recorded_points() -> PointCatalogue:
     """Return the points of all apps that are recorded."""
-    return PointCatalogue(
-        point for app, spec in APPS.items() if spec.core is not None for point in _points(app, spec.core())
-    )
+    cores: dict[str, Any] = {SHARED: DatapathCore(DATAPATH_XID_TAG)}
+    for name, app in APPS.items():
+        spec = None if app.core is None else app.core()
+        if spec is not None and spec.records is not None:
+            start = dict(spec.start(Policy(), 0.0))
+            if spec.secret_bytes:
+                start["secret"] = bytes(spec.secret_bytes)
+            cores[name] = spec.make(start, 0.0, None)
+    return points_of(cores)
 
 
-def _points(app: str, spec: CoreSpec) -> Iterator[ProbePoint]:
-    if spec.records is None or spec.core is None:
-        return
-    taken = [kind for kind in kinds_of((events, *TOPOLOGY_EVENTS, *spec.records)) if is_record(kind)]
-    parts = {part for kind in taken for field in fields_of(kind).values() for part in _records_in(field)}
-    for kind in taken:
-        if kind not in parts:
-            yield ProbePoint(app, "event", kind)
-    for kind in _members(get_type_hints(spec.core.handle)["return"]):
-        if is_record(kind):
-            yield ProbePoint(app, "effect", kind)
+def points_of(cores: Mapping[str, Any]) -> PointCatalogue:
+    """Return the points of cores by the names of their apps, `SHARED` for what apps share."""
+    points = (point for app, core in cores.items() for point in _points(app, core))
+    return PointCatalogue(points, SHARED, [app for app in TABLE_APPS if app in cores])
 
 
-def _records_in(kind: Any) -> Iterator[type]:
-    """Yield the types of records that values of a kind are, or are made of."""
-    if kind.name == "record":
-        yield from kind.of
-    elif kind.name == "list":
-        yield from _records_in(kind.of[0])
+def point_app(app: str, what: str, record: object) -> str:
+    """Return under which app's name scripts find what an app takes or asks for.
+
+    Apps without switches in common, as in recordings of one alone, have what would be shared under its name too.
+    """
+    shared = SHARED_EVENTS if what == "event" else SHARED_EFFECTS
+    return SHARED if app in TABLE_APPS and type(record) in shared else app
+
+
+def _points(app: str, core: Any) -> Iterator[ProbePoint]:
+    events = frozenset[type](core.handlers)
+    effects: frozenset[type] = frozenset(_members(get_type_hints(type(core).handle)["return"]))
+    if app == SHARED:
+        effects = SHARED_EFFECTS | {OwnerTold}
+    elif app in TABLE_APPS:
+        events, effects = events - SHARED_EVENTS, effects - SHARED_EFFECTS
+    yield from (ProbePoint(app, "event", kind) for kind in events if is_record(kind))
+    yield from (ProbePoint(app, "effect", kind) for kind in effects if is_record(kind))
 
 
 def _members(annotation: Any) -> Iterator[type]:

@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from apps.probe_points import SHARED, point_app
 from apps.registry import APPS, TABLE_APPS
 from controller import recording
 from controller.app_spec import CoreSpec, Start
-from controller.datapath.core import DatapathCore
+from controller.datapath.core import DatapathCore, OwnerTold
 from controller.probes.script import Probe
 from controller.recording import RecordingInvalid, RecordingLine
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
 Maker: TypeAlias = Callable[[Start, float, DatapathCore | None], Any]
 
-SHARED = "datapath"
-"""What apps with flow entries share is recorded as if it were an app: what they have there follows from all of it."""
-
 SHARERS = frozenset((SHARED, *TABLE_APPS))
+"""What apps with flow entries share is recorded as if it were an app: what they have there follows from all of it."""
 
 _SPECS: Mapping[str, CoreSpec] = {name: spec.core() for name, spec in APPS.items() if spec.core is not None}
 
@@ -56,6 +55,12 @@ class Replay:
         effects: Iterable[Any] = core.handle(line.content, line.at_s)
         return effects
 
+    def owner(self, told: OwnerTold) -> str:
+        """Return the app that carries out what a switch's answer leads to, '' where none is known."""
+        return next(
+            (app for app, core in self.cores.items() if app in TABLE_APPS and core.xid_tag == told.xid_tag), ""
+        )
+
 
 def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, Any]]:
     """Give new cores what an app's core, and those that share switches with it, were given.
@@ -87,9 +92,13 @@ def probe_replay(lines: Iterable[RecordingLine], probe: Probe, again: Replay | N
             probe.begin(at_ns)
         now_ns = at_ns
         if line.kind == "event":
-            probe.fire(line.app, "event", line.content, now_ns)
+            probe.fire(point_app(line.app, "event", line.content), "event", line.content, now_ns)
         for effect in again.take(line):
-            probe.fire(line.app, "effect", effect, now_ns)
+            probe.fire(point_app(line.app, "effect", effect), "effect", effect, now_ns)
+            if isinstance(effect, OwnerTold):
+                app = again.owner(effect)
+                for each in effect.effects:
+                    probe.fire(point_app(app, "effect", each), "effect", each, now_ns)
     if now_ns is None:
         probe.begin(0)
     probe.end(now_ns or 0)

@@ -11,7 +11,7 @@ from measure import Measurement
 from apps.probe_points import recorded_points
 from apps.replays import Replay, probe_replay
 from controller.probes.grammar import ScriptFault
-from controller.probes.script import load
+from controller.probes.script import Probe, load
 from controller.recording import RecordingLine, write_line
 
 
@@ -50,7 +50,7 @@ def observe(recording: list[RecordingLine], count: int, seed: int) -> list[Measu
         script = maker.script() if number % 2 else maker.changed(maker.script())
         began_s = process_time()
         try:
-            probe = load(script, recorded_points())
+            probe = Probe(load(script, recorded_points()))
         except ScriptFault as told:
             assert not number % 2, (seed, script, told)
             check_place(script, told)

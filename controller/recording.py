@@ -27,6 +27,7 @@ from controller.config import (
     marking,
     multicast_settings,
     policy,
+    probe_settings,
     registrations,
     service_class_settings,
     service_classes,
@@ -72,7 +73,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
-        *(marking, multicast_settings, service_class_settings, service_classes, goals, terms, vlans),
+        *(marking, multicast_settings, probe_settings, service_class_settings, service_classes, goals, terms, vlans),
     )
     shared = (*config, registrations, events)
     return {

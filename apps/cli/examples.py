@@ -38,7 +38,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt classes transfers --input state.json --pace fast", "at the pace that looks every 10 s"),
     ),
     "vsrt overcommit": (("vsrt overcommit shares --input table.json", "what each tenant is entitled to"),),
-    "vsrt probe": (("vsrt probe list", "where scripts can look, and what they see there"),),
+    "vsrt probe": (
+        ("vsrt probe run --library packet-ins", "who sends the controller packets, and what they are"),
+        ("vsrt probe list", "where scripts can look, and what they see there"),
+    ),
     "vsrt overcommit shares": (("vsrt overcommit shares --input table.json --json", "one JSON document"),),
     "vsrt overcommit simulate": (
         ("vsrt overcommit simulate --trace packets.csv --table 2000", "as the controller would choose"),
@@ -129,6 +132,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt replay": (
         ("vsrt replay run.jsonl --app multicast", "what the core asked for"),
         ("vsrt replay run.jsonl --probe wait.probe", "what a script finds in what all apps did"),
+    ),
+    "vsrt probe run": (
+        ("vsrt probe run --library barrier-latency --for 5m", "how long each switch takes to confirm edits"),
+        ("vsrt probe run -e 'aggr n[2][0]; multicast:event:PacketReceived { n[dpid, in_port]++; }'", "who sends"),
+    ),
+    "vsrt probe ps": (("vsrt probe ps", "the scripts that look at the controller"),),
+    "vsrt probe stop": (("vsrt probe stop 3", "end one of them"),),
+    "vsrt probe library": (
+        ("vsrt probe library", "the questions that scripts are shipped for"),
+        ("vsrt probe library refusals > mine.probe", "one of them, to begin with"),
     ),
     "vsrt probe check": (("vsrt probe check wait.probe", "what is wrong with a script, and where"),),
     "vsrt probe list": (("vsrt probe list 'multicast:effect:*'", "what multicast asks for, with its arguments"),),

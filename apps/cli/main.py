@@ -27,7 +27,7 @@ COMMANDS = {
     "cluster": "look after the store that several controllers of a fabric share, and what switches know of them",
     "dashboard": "serve the operator's page and API of a running controller",
     "replay": "replay a recorded run and print the effects as JSON lines",
-    "probe": "scripts that look at what a controller does, and the points at which they can look",
+    "probe": "scripts that look at what a running controller does, and the points at which they can look",
     "perf": "rates, histograms and events of ports",
     "allocate": "allocate ports and pools by their metrics, and tell why",
     "classes": "what the control of service classes decides: limits, clusters, rates of queues, transfers of trees",

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer with 0 (good) or 2 (a fault)."""
     errors = []
     try:
-        probe = load_script(read_script(args.file))
+        script = load_script(read_script(args.file))
     except ScriptFault as fault:
         errors.append({"line": fault.line, "column": fault.column, "message": fault.text})
         print(f"{args.file}:{fault.line}:{fault.column}: {fault.text}", file=sys.stderr)
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"ok": not errors, "errors": errors})
     elif not errors:
-        print(f"{args.file}: good: it looks at {probe.point_count} points")
+        print(f"{args.file}: good: it looks at {len(script.points)} points")
     return 2 if errors else 0

@@ -6,7 +6,14 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-SUBCOMMANDS = {"check": "apps.cli.probe_check", "list": "apps.cli.probe_list"}
+SUBCOMMANDS = {
+    "run": "apps.cli.probe_run",
+    "list": "apps.cli.probe_list",
+    "check": "apps.cli.probe_check",
+    "ps": "apps.cli.probe_ps",
+    "stop": "apps.cli.probe_stop",
+    "library": "apps.cli.probe_library",
+}
 """Subcommands and their modules."""
 
 

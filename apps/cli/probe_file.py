@@ -6,7 +6,7 @@ from pathlib import Path
 
 from apps.cli.common import InputError
 from apps.probe_points import recorded_points
-from controller.probes.script import Probe, load
+from controller.probes.script import Script, load
 
 
 def read_script(path: Path) -> str:
@@ -19,6 +19,6 @@ def read_script(path: Path) -> str:
         raise InputError(f"{path}: {error}") from None
 
 
-def load_script(text: str) -> Probe:
+def load_script(text: str) -> Script:
     """Return a script over the points of a recording; ScriptFault for what is wrong with it."""
     return load(text, recorded_points())

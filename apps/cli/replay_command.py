@@ -9,7 +9,9 @@ from apps.cli.common import InputError, emit_json
 from apps.cli.probe_file import load_script, read_script
 from apps.cli.probe_output import print_probe
 from apps.replays import MAKERS, probe_replay, read_lines, replay
+from controller.probes.findings import document, found
 from controller.probes.grammar import ScriptFault
+from controller.probes.script import Probe
 from controller.recording import RecordingInvalid, plain, write_line
 
 
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 def _probe(args: argparse.Namespace) -> int:
     text = read_script(args.probe)
     try:
-        probe = load_script(text)
+        probe = Probe(load_script(text))
     except ScriptFault as fault:
         raise InputError(f"{args.probe}:{fault.line}:{fault.column}: {fault.text}") from None
     try:
@@ -55,8 +57,9 @@ def _probe(args: argparse.Namespace) -> int:
         raise InputError(f"{args.file}: {error}") from None
     except OSError as error:
         raise InputError(f"{args.file}: {error.strerror}") from None
+    seen = document([found(probe.run)])
     if args.json:
-        emit_json(probe.document())
+        emit_json(seen)
     else:
-        print_probe(probe.document())
+        print_probe(seen)
     return 0

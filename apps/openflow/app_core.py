@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 
@@ -12,6 +12,10 @@ class Core(Protocol):
     @property
     def xid_tag(self) -> int:
         """The upper 8 bits of the transaction ids that are this core's own."""
+
+    @property
+    def handlers(self) -> Mapping[type, Any]:
+        """What takes its events, by their types."""
 
     def handle(self, event: Any, now: float) -> Iterable[Any]:
         """Take one event and return what is to be done."""

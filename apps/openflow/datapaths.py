@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -86,6 +86,11 @@ class Datapaths:
             self._reactor.remove(self)
 
     @property
+    def core(self) -> DatapathCore:
+        """The core of the apps that run."""
+        return self._core
+
+    @property
     def deadline_s(self) -> float | None:
         """When `due` is to be called, None for never."""
         return self._core.next_deadline()
@@ -110,13 +115,20 @@ class Datapaths:
 
     def _turn(self, event: Any) -> None:
         """Feed the core, as work of the app that shared first: its figures have what that takes, and failures."""
-        next(iter(self._sharers.values())).measured(self._feed, event)
+        next(iter(self._sharers.values())).measured(self.feed, event)
 
-    def _feed(self, event: Any) -> None:
+    def feed(self, event: Any) -> None:
+        """Give the core one event, and carry out what it asks for."""
         now = time.monotonic()
         if self._recorder is not None:
             self._recorder.write(now, "event", event)
-        for effect in self._core.handle(event, now):
+        effects = self._core.handle(event, now)
+        if effects:
+            self.perform(effects)
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Carry out effects in order."""
+        for effect in effects:
             if type(effect) is OwnerTold:
                 sharer = self._sharers.get(effect.xid_tag)
                 if sharer is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from apps.alarm_reports import OUTPUT_FAILED
 from apps.openflow.app import App, TableKeeper
 from apps.openflow.framework import DATAPATHS
+from apps.openflow.live_probes import PROBES
 from apps.policy_file import FollowedPolicy, PolicyReading, follow_policy
 from apps.registry import APPS
 from apps.saved_state import SavedState
@@ -78,11 +79,13 @@ class DeclaredApp(App):
         """Serve, then run."""
         if self.server is not None:
             self.server.start()
+        PROBES.join(self)
         self.policy_file.start()
         return super().start()
 
     def stop(self) -> None:
         """Answer no more, then end."""
+        PROBES.leave(self)
         if self.server is not None:
             self.server.stop()
         super().stop()

@@ -96,7 +96,7 @@ class AlarmCore:
         self._troubled: dict[int, bool] = {}
         self._due: Deadlines[AlarmTask] = Deadlines()
         self._surveyed_version = -1
-        self._handle: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: self._port_changed,
@@ -120,7 +120,7 @@ class AlarmCore:
 
     def handle(self, event: object, now: float) -> tuple[Output, ...]:
         """Take one event and return what it leads to, in order; KeyError for an event of unknown type."""
-        handler = self._handle.get(type(event))
+        handler = self.handlers.get(type(event))
         if handler is None:
             raise KeyError(type(event))
         handler(event, now)

@@ -73,7 +73,7 @@ class AllocatorCore:
         self._held = 0
         self._dirty: dict[str, None] = {}
         self._forgotten: dict[str, None] = {}
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self.handlers: dict[type, Callable[[Any], None]] = {
             PortsRated: self._ports_rated,
             AllocationChanged: self._allocation_changed,
             SwitchConnected: self._switch_connected,
@@ -90,7 +90,7 @@ class AllocatorCore:
 
     def handle(self, event: Any, _now: float) -> tuple[()]:
         """Take one event; KeyError for one of unknown type. Nothing is to be done: it proposes, others edit."""
-        self._handlers[type(event)](event)
+        self.handlers[type(event)](event)
         if not isinstance(event, PortsRated):
             self.version += 1
         return ()

@@ -105,7 +105,7 @@ class AnomalyCore:
         self._work: Iterator[None] | None = None
         self._out: list[AnomalyTurned] = []
         self._start(settings, poll_s)
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self.handlers: dict[type, Callable[[Any], None]] = {
             PortsSampled: self._ports_sampled,
             AnomalyChanged: self._changed,
             RetrainAsked: self._retrain,
@@ -126,7 +126,7 @@ class AnomalyCore:
 
     def handle(self, event: Any, _now: float) -> tuple[AnomalyTurned, ...]:
         """Take one event and return what was raised and cleared; KeyError for an event of unknown type."""
-        self._handlers[type(event)](event)
+        self.handlers[type(event)](event)
         out, self._out = tuple(self._out), []
         return out
 

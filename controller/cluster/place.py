@@ -135,7 +135,7 @@ class PlaceCore:
         self._lost_until_s: float | None = None
         self._waits_until_s: float | None = None
         self._effects: list[Any] = []
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             RoleWanted: self._role_wanted,
             Leading: self._leading,
             SidecarLost: self._sidecar_lost,
@@ -156,7 +156,7 @@ class PlaceCore:
 
     def handle(self, event: Any, now: float) -> list[Any]:
         """Take an event, return what follows; KeyError for one of another kind."""
-        handle = self._handlers.get(type(event))
+        handle = self.handlers.get(type(event))
         if handle is None:
             return [*self._installer.handle(event, now)]
         handle(event, now)

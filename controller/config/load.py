@@ -19,6 +19,7 @@ from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
+from controller.config.probe_settings import Probes
 from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.read_alarms import read_alarms
 from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
@@ -177,6 +178,7 @@ class _PolicyReader(NodeReader):
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", lambda node, path: read_alarms(self, node, path))
+        probes = read("probes", lambda node, path: self.settings(Probes, node, path))
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
@@ -213,6 +215,7 @@ class _PolicyReader(NodeReader):
             anomaly=anomaly or Anomaly(),
             alarms=alarms or Alarms(),
             topology=topology or ExpectedTopology(),
+            probes=probes or Probes(),
             cluster=cluster or Cluster(),
             classes=classes or (),
             aliases=aliases or Aliases(),

@@ -13,6 +13,7 @@ from controller.config.check_settings import Check
 from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
+from controller.config.probe_settings import Probes
 from controller.config.registrations import Registrations
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.service_classes import ServiceClass
@@ -138,6 +139,7 @@ class Policy:
     classes: tuple[ServiceClass, ...] = ()
     aliases: Aliases = field(default_factory=Aliases)
     queues: QueuePolicy = field(default_factory=QueuePolicy)
+    probes: Probes = field(default_factory=Probes)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

@@ -68,7 +68,7 @@ class DatapathCore(Batches):
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._datapaths: dict[int, Datapath] = {}
         self._roles = Roles(self, self.xids)
-        self._handlers: dict[type, Callable[[Any, float], Iterable[OwnerState]]] = {
+        self.handlers: dict[type, Callable[[Any, float], Iterable[OwnerState]]] = {
             BarrierReplied: self.barrier_replied,
             EditFailed: lambda event, now: self.edit_failed(event, now),
             FlowStatsReceived: lambda event, now: self.flow_stats_received(event, now),
@@ -82,7 +82,7 @@ class DatapathCore(Batches):
     def handle(self, event: object, now: float) -> list[Effect | OwnerTold]:
         """Take what came of a message of this core's; KeyError for an event of another kind."""
         kind = type(event)
-        concerned = self._handlers[kind](event, now)
+        concerned = self.handlers[kind](event, now)
         self.flush(now)
         effects: list[Effect | OwnerTold] = self.take_effects() if self._effects else []  # type: ignore[assignment]
         is_reading = kind in _READINGS

@@ -114,7 +114,7 @@ class DiscoveryCore:
             TimerKind.CARRIER: self._carrier_due,
             TimerKind.RELEASE: lambda _none, now: self._out.extend(self._installer.release_unknown(now)),
         }
-        self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
+        self.handlers: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
             PacketReceived: self._intake.frame_received,
             SwitchConnected: lambda event, now: self.switch_connected(
                 event.dpid, event.ofp_version, event.ports, now
@@ -135,7 +135,7 @@ class DiscoveryCore:
 
     def handle(self, event: object, now: float) -> tuple[Output, ...]:
         """Take one event of `controller.events` and return what it leads to, in order; KeyError for any other."""
-        return self._handle[type(event)](event, now)
+        return self.handlers[type(event)](event, now)
 
     @property
     def xid_tag(self) -> int:

@@ -50,7 +50,7 @@ class MulticastCore(MulticastStages):
     def __init__(self, policy: Policy, now: float, datapath: DatapathCore | None = None) -> None:
         super().__init__(policy, now, datapath)
         self._last_rebalance_s = now
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: self.frames.packet_received,
             DeadlineReached: self._deadline_reached,
             **dict.fromkeys((BarrierReplied, EditFailed, CheckRequested), self._installer_event),
@@ -79,7 +79,7 @@ class MulticastCore(MulticastStages):
         now = self.restart.time(now)
         outbox = self.outbox
         outbox.now, outbox.effects = now, []
-        self._handlers[type(event)](event, now)
+        self.handlers[type(event)](event, now)
         if not self.gate.room.is_quiet():
             self._serve_waiting(now)
         return self.restart.told(outbox.effects)

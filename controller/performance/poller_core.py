@@ -87,7 +87,7 @@ class MonitorCore:
         self._link_of_row: NDArray[np.int32] = np.empty(0, np.int32)
         self._links: list[tuple[int, int, int]] = []
         self._out: list[Output] = []
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             StatsReceived: self._stats_received,
             FlowStatsReceived: lambda event, now: self._poll(
                 StatsReceived(event.dpid, event.ofp_version, event.xid, event.message, now + self._offset_s), now
@@ -108,7 +108,7 @@ class MonitorCore:
 
     def handle(self, event: Any, now: float) -> list[Output]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""
-        self._handlers[type(event)](event, now)
+        self.handlers[type(event)](event, now)
         out, self._out = self._out, []
         return out
 

@@ -73,7 +73,7 @@ class SharedMonitorCore(MonitorCore):
             SharesLeft: self._left,
             SharesConfirmed: self._confirmed,
         }
-        self._handlers |= handlers
+        self.handlers |= handlers
 
     def handle(self, event: Any, now: float) -> list[Any]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""

@@ -69,6 +69,9 @@ FUNCTIONS: Mapping[str, Function] = {
 AMBIENT: Mapping[str, ValueKind] = {"now_ns": INT, "time_s": INT, "app": STRING, "point": STRING}
 """What is known at every point."""
 
+BOUND = ("run", "app", "point", "clock")
+"""What a clause is bound to, once for each point of a run."""
+
 WORDS = frozenset({*FUNCTIONS, *AMBIENT, "len", "str", "has", "print", "printa", "clear", "delete", "exit", "stack"})
 """Names that mean something: nothing else is declared by them."""
 
@@ -159,6 +162,10 @@ class Expressions:
         self.declared = declared
         self.locals: dict[str, tuple[str, ValueKind]] = {}
         self.nodes = 0
+        self.reads_clock = False
+        """Whether something depends on the time."""
+        self.kept: dict[str, tuple[str, str]] = {}
+        """What is looked up in the run once: by its name, the method that returns it for a bag or aggregate."""
         self._fields = common_fields(records) if records else {}
 
     def compile(self, tree: Tree[Token]) -> Typed:
@@ -182,8 +189,10 @@ class Expressions:
         return found
 
     def truth(self, tree: Tree[Token]) -> ast.expr:
-        """Return an integer as a condition."""
-        return self.of_kind(tree, INT)
+        """Return an integer as a condition; of a comparison, without a detour over 1 and 0."""
+        node = self.of_kind(tree, INT)
+        is_flag = isinstance(node, ast.IfExp) and _is_constant(node.body, 1) and _is_constant(node.orelse, 0)
+        return node.test if is_flag else node  # type: ignore[attr-defined]
 
     def bag_keys(self, bag: Token, trees: Sequence[Tree[Token]]) -> ast.expr:
         """Return keys of a bag, which have the kinds that they had where it was first used."""
@@ -222,13 +231,29 @@ class Expressions:
             number, kind = self.declared.variables[identifier]
             return Typed(variable(number), kind)
         if identifier in AMBIENT:
-            return Typed(name(identifier), AMBIENT[identifier])
+            return Typed(self._ambient(identifier), AMBIENT[identifier])
         if identifier in self._fields:
             kind = self._fields[identifier]
             return Typed(from_record(ast.Attribute(name("record"), identifier, ast.Load()), kind), kind)
         if identifier in self.declared:
             raise fault(tree, f"{identifier} has keys: write {identifier}[...]")
         raise fault(tree, self._unknown(identifier))
+
+    def _ambient(self, identifier: str) -> ast.expr:
+        if identifier == "time_s":
+            return ast.BinOp(self.now(), ast.FloorDiv(), ast.Constant(1_000_000_000))
+        return self.now() if identifier == "now_ns" else name(identifier)
+
+    def now(self) -> ast.expr:
+        """Return the time of the firing, which is asked for then."""
+        self.reads_clock = True
+        return name("now_ns")
+
+    def of_kept(self, method: str, kept: Any, *arguments: ast.expr) -> ast.Call:
+        """Return a call of what a run has for a bag or an aggregate."""
+        bound = f"{method}_{kept}"
+        self.kept[bound] = method, str(kept)
+        return call(bound, *arguments)
 
     def _unknown(self, identifier: str) -> str:
         if not self._fields:
@@ -247,7 +272,7 @@ class Expressions:
     def _index(self, tree: Tree[Token]) -> Typed:
         bag, *keys = tree.children
         kind = self._bag(bag)
-        return Typed(of_run("look_up", ast.Constant(str(bag)), self.bag_keys(bag, keys)), kind or INT)  # type: ignore[arg-type]
+        return Typed(self.of_kept("look_up", bag, self.bag_keys(bag, keys)), kind or INT)  # type: ignore[arg-type]
 
     def _bag(self, token: Any) -> ValueKind | None:
         if str(token) not in self.declared.bags:
@@ -360,7 +385,7 @@ class Expressions:
             raise fault(tree, "has takes a bag and its keys")
         bag = arguments[0].children[0]
         self._bag(bag)
-        return Typed(of_run("has", ast.Constant(str(bag)), self.bag_keys(bag, arguments[1:])), INT)
+        return Typed(self.of_kept("has", bag, self.bag_keys(bag, arguments[1:])), INT)
 
 
 def variable(number: int, context: ast.expr_context | None = None) -> ast.Subscript:
@@ -377,6 +402,10 @@ def _check_count(tree: Tree[Token], function: str, given: int, wanted: int) -> N
 
 def _flag(condition: ast.expr) -> Typed:
     return Typed(ast.IfExp(condition, ast.Constant(1), ast.Constant(0)), INT)
+
+
+def _is_constant(node: ast.expr, value: int) -> bool:
+    return isinstance(node, ast.Constant) and node.value == value
 
 
 def _tuple(keys: Sequence[Typed]) -> ast.expr:

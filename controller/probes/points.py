@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -22,17 +22,29 @@ class ProbePoint(NamedTuple):
 
 
 class PointCatalogue:
-    """All points of the apps of a process, or of a recording."""
+    """All points of the apps of a process, or of a recording.
 
-    def __init__(self, points: Iterable[ProbePoint]) -> None:
+    Parameters
+    ----------
+    points
+        The points.
+    shared, sharers
+        The name under which apps have points in common, and these apps: each point of the former is found under
+        their names too.
+    """
+
+    def __init__(self, points: Iterable[ProbePoint], shared: str = "", sharers: Collection[str] = ()) -> None:
         self._points = {point.name: point for point in points}
+        self._shared, self._sharers = shared, frozenset(sharers)
 
     def find(self, pattern: str) -> list[ProbePoint]:
         """Return the points whose names a pattern matches, with ``*`` and ``?`` as in file names."""
         exact = self._points.get(pattern)
         if exact is not None:
             return [exact]
-        return [point for name, point in sorted(self._points.items()) if fnmatchcase(name, pattern)]
+        found = [point for name, point in sorted(self._points.items()) if fnmatchcase(name, pattern)]
+        app, colon, rest = pattern.partition(":")
+        return self.find(f"{self._shared}:{rest}") if not found and colon and app in self._sharers else found
 
     def near(self, pattern: str) -> str:
         """Return the name that is most like one that matches nothing, '' where none is."""

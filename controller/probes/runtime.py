@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from heapq import nsmallest
+from typing import Any, NamedTuple, TypeAlias
 
 from controller.wire.addresses import format_ip, format_mac
 
@@ -23,6 +24,11 @@ ROW_ROOM, PAIR_ROOM, CHARACTER_ROOM = 4096, 512, 4
 LINES_BOUND = 10_000
 LINE_BOUND = 1024
 """Lines, and characters of one."""
+
+LINES_PER_S = 1000
+"""Lines that a script writes in a second, where it looks at what happens now."""
+
+_SECOND_NS = 1_000_000_000
 
 STEPS_BOUND = 10_000
 """Steps of a firing whose clause has loops."""
@@ -66,18 +72,48 @@ class _Samples:
     def __init__(self) -> None:
         self.count = self.total = 0
         self.least, self.most = _MOST, _LEAST
-        self.histogram: Counter[int] = Counter()
+        self.histogram: dict[int, int] = {}
 
-    def take(self, sample: int) -> None:
-        self.count += 1
-        self.total += sample
-        self.least = min(self.least, sample)
-        self.most = max(self.most, sample)
-        self.histogram[bucket(sample)] += 1
+    def take(self, sample: int, times: int = 1) -> None:
+        self.count += times
+        self.total += sample * times
+        if sample < self.least:
+            self.least = sample
+        if sample > self.most:
+            self.most = sample
+        least = bucket(sample)
+        self.histogram[least] = self.histogram.get(least, 0) + times
+
+    def row(self, keys: KeyTuple, ones: int) -> AggregateRow:
+        """Return what was taken, and so many samples of 1 besides."""
+        whole = self
+        if ones:
+            whole = _Samples()
+            whole.count, whole.total, whole.least, whole.most = self.count, self.total, self.least, self.most
+            whole.histogram = dict(self.histogram)
+            whole.take(1, ones)
+        histogram = tuple(sorted(whole.histogram.items()))
+        return AggregateRow(keys, whole.count, whole.total, whole.least, whole.most, histogram)
+
+
+class Line(NamedTuple):
+    """A line that a script has written, and when."""
+
+    at_ns: int
+    text: str
 
 
 class ProbeRun:
     """A script that runs: its variables by number, its bags and aggregates by name, its lines, and what was lost.
+
+    Parameters
+    ----------
+    variables, bags, aggregates
+        What it declares.
+    keys
+        How many keys a bag or an aggregate may have.
+    lines_per_s
+        How many lines it may write in a second; None where that is no matter.
 
     Attributes
     ----------
@@ -87,75 +123,137 @@ class ProbeRun:
         What found no room.
     """
 
-    def __init__(self, variables: Sequence[Value], bags: Collection[str], aggregates: Collection[str]) -> None:
+    def __init__(
+        self,
+        variables: Sequence[Value],
+        bags: Collection[str],
+        aggregates: Collection[str],
+        *,
+        keys: int = KEYS_BOUND,
+        lines_per_s: int | None = None,
+    ) -> None:
         self.variables: list[Value] = list(variables)
         self.bags: dict[str, dict[KeyTuple, Value]] = {name: {} for name in bags}
         self.aggregates: dict[str, dict[KeyTuple, _Samples]] = {name: {} for name in aggregates}
-        self.printed: list[str] = []
+        self._ones: dict[str, dict[KeyTuple, int]] = {name: {} for name in aggregates}
+        self.lines: list[Line] = []
         self.faults: Counter[str] = Counter()
         self.fired = self.skipped = self.lost_keys = self.lost_lines = 0
         self._room = ROOM_BOUND
+        self._keys = keys
+        self._lines_per_s = lines_per_s
+        self._line_second = self._second_lines = 0
+
+    @property
+    def printed(self) -> list[str]:
+        """The lines that it has written."""
+        return [line.text for line in self.lines]
 
     # What scripts do, by the names of the functions that are compiled
 
-    def store(self, name: str, keys: KeyTuple, value: Value) -> None:
-        """Put a value into a bag."""
+    def store(self, name: str) -> Callable[[KeyTuple, Value], None]:
+        """Return what puts a value into a bag."""
         bag = self.bags[name]
-        if keys in bag or (len(bag) < KEYS_BOUND and self._take_room(PAIR_ROOM, keys)):
-            bag[keys] = value
-        else:
-            self.lost_keys += 1
 
-    def look_up(self, name: str, keys: KeyTuple) -> Value:
-        """Return what a bag has; a fault where it has nothing."""
-        try:
-            return self.bags[name][keys]
-        except KeyError:
-            raise FiringFault("missing key") from None
+        def store(keys: KeyTuple, value: Value) -> None:
+            if keys in bag or (len(bag) < self._keys and self._take_room(PAIR_ROOM, keys)):
+                bag[keys] = value
+            else:
+                self.lost_keys += 1
 
-    def has(self, name: str, keys: KeyTuple) -> int:
-        """Return 1 where a bag has something, else 0."""
-        return 1 if keys in self.bags[name] else 0
+        return store
+
+    def look_up(self, name: str) -> Callable[[KeyTuple], Value]:
+        """Return what gives what a bag has; a fault where it has nothing."""
+        bag = self.bags[name]
+
+        def look_up(keys: KeyTuple) -> Value:
+            try:
+                return bag[keys]
+            except KeyError:
+                raise FiringFault("missing key") from None
+
+        return look_up
+
+    def has(self, name: str) -> Callable[[KeyTuple], int]:
+        """Return what gives 1 where a bag has something, else 0."""
+        bag = self.bags[name]
+        return lambda keys: 1 if keys in bag else 0
 
     def delete(self, name: str, keys: KeyTuple) -> None:
         """Take what a bag has away; nothing where it has nothing."""
         if self.bags[name].pop(keys, None) is not None:
             self._room += _room_of(PAIR_ROOM, keys)
 
-    def sample(self, name: str, keys: KeyTuple, sample: int) -> None:
-        """Add a sample to an aggregate."""
+    def sample(self, name: str) -> Callable[[KeyTuple, int], None]:
+        """Return what adds a sample to an aggregate."""
         rows = self.aggregates[name]
-        row = rows.get(keys)
-        if row is None:
-            if len(rows) >= KEYS_BOUND or not self._take_room(ROW_ROOM, keys):
-                self.lost_keys += 1
-                return
-            row = rows[keys] = _Samples()
-        row.take(sample)
+
+        def sample(keys: KeyTuple, value: int) -> None:
+            row = rows.get(keys) or self._new_row(name, keys)
+            if row is not None:
+                row.take(value)
+
+        return sample
+
+    def count(self, name: str) -> Callable[[KeyTuple], None]:
+        """Return what adds the sample 1 to an aggregate."""
+        rows, ones = self.aggregates[name], self._ones[name]
+
+        def count(keys: KeyTuple) -> None:
+            try:
+                ones[keys] += 1
+            except KeyError:
+                if keys in rows or self._new_row(name, keys) is not None:
+                    ones[keys] = 1
+
+        return count
+
+    def _new_row(self, name: str, keys: KeyTuple) -> _Samples | None:
+        rows = self.aggregates[name]
+        if len(rows) >= self._keys or not self._take_room(ROW_ROOM, keys):
+            self.lost_keys += 1
+            return None
+        row = rows[keys] = _Samples()
+        return row
 
     def clear(self, name: str) -> None:
         """Empty an aggregate."""
         rows = self.aggregates[name]
         self._room += sum(_room_of(ROW_ROOM, keys) for keys in rows)
         rows.clear()
+        self._ones[name].clear()
 
-    def print(self, text: str) -> None:
+    def print(self, now_ns: int, text: str) -> None:
         """Write a line."""
-        if len(self.printed) < LINES_BOUND:
-            self.printed.append(text[:LINE_BOUND])
+        if self._lines_per_s is not None:
+            second = now_ns // _SECOND_NS
+            if second != self._line_second:
+                self._line_second, self._second_lines = second, 0
+            self._second_lines += 1
+        if len(self.lines) < LINES_BOUND and (self._lines_per_s is None or self._second_lines <= self._lines_per_s):
+            self.lines.append(Line(now_ns, text[:LINE_BOUND]))
         else:
             self.lost_lines += 1
 
-    def print_aggregate(self, name: str) -> None:
+    def print_aggregate(self, now_ns: int, name: str) -> None:
         """Write an aggregate's rows, a line each."""
         for row in self.rows(name):
             mean = row.sum / row.count
             keys = ", ".join(map(str, row.keys))
-            self.print(f"{name}[{keys}] count {row.count} mean {mean:.6g} min {row.min} max {row.max}")
+            self.print(now_ns, f"{name}[{keys}] count {row.count} mean {mean:.6g} min {row.min} max {row.max}")
 
     def end(self) -> None:
         """End the script."""
         raise ProbeEnds
+
+    def failed(self, error: Exception) -> bool:
+        """Count why a firing went no further; return whether the script is to end."""
+        if isinstance(error, ProbeEnds):
+            return True
+        kind = {FiringFault: str(error), OutOfSteps: "out of steps"}.get(type(error), "defect of the probe")
+        self.faults[kind] += 1
+        return False
 
     def _take_room(self, least: int, keys: KeyTuple) -> bool:
         """Take the room of new keys, if there is so much."""
@@ -165,13 +263,16 @@ class ProbeRun:
         self._room -= room
         return True
 
-    def rows(self, name: str) -> list[AggregateRow]:
-        """Return an aggregate's rows, those with most samples first."""
-        ordered = sorted(self.aggregates[name].items(), key=lambda item: (-item[1].count, tuple(map(str, item[0]))))
-        return [
-            AggregateRow(keys, each.count, each.total, each.least, each.most, tuple(sorted(each.histogram.items())))
-            for keys, each in ordered
-        ]
+    def is_sampled(self, name: str) -> bool:
+        """Tell whether an aggregate has other samples than those that count."""
+        return any(samples.count for samples in self.aggregates[name].values())
+
+    def rows(self, name: str, at_most: int | None = None) -> list[AggregateRow]:
+        """Return an aggregate's rows, those with most samples first; all, or the first so many."""
+        ones, samples = self._ones[name], self.aggregates[name]
+        counted = ((-each.count - ones.get(keys, 0), tuple(map(str, keys)), keys) for keys, each in samples.items())
+        ordered = sorted(counted) if at_most is None else nsmallest(at_most, counted)
+        return [samples[keys].row(keys, ones.get(keys, 0)) for _count, _text, keys in ordered]
 
 
 def _room_of(least: int, keys: KeyTuple) -> int:
@@ -238,8 +339,8 @@ def join(first: str, second: str) -> str:
 
 def as_int(value: Any) -> int:
     """Return a number of a record; what is after its point is left out."""
-    if type(value) is int:
-        return wrap(value)
+    if type(value) is int and _LEAST <= value <= _MOST:
+        return value
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         raise FiringFault("absent value")
     return wrap(int(value))

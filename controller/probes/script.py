@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lark import Token, Tree
@@ -12,7 +11,7 @@ from lark import Token, Tree
 from controller.probes.expressions import HELPERS, WORDS, AggregateShape, Declared, fault, integer_of, literal_of
 from controller.probes.grammar import parse
 from controller.probes.points import PointCatalogue, ProbePoint
-from controller.probes.runtime import FiringFault, OutOfSteps, ProbeEnds, ProbeRun, Value
+from controller.probes.runtime import KEYS_BOUND, ProbeRun, Value
 from controller.probes.statements import ClauseCompiler, kind_called
 from controller.probes.value_kinds import STRING, ValueKind
 
@@ -25,116 +24,128 @@ MOST_KEY_PARTS = 8
 
 BEGIN, END = "begin", "end"
 
-Firing = Callable[[ProbeRun, Any, int, int, str, str], None]
+Firing = Callable[[Any], None]
+"""Fires a clause for a record, which is None at `begin` and `end`."""
+
+Binder = Callable[[ProbeRun, str, str, Callable[[], int]], Firing]
+"""Takes a run, the name of an app, that of a point, and what tells the time in nanoseconds."""
 
 
 class CompiledClause(NamedTuple):
-    """A clause: the points at which it fires, one in `every`, and the function that a firing calls."""
+    """A clause: the points at which it fires, one in `every`, and what binds it to each."""
 
     begins: bool
     ends: bool
     points: tuple[ProbePoint, ...]
     every: int
-    function: Firing
+    bind: Binder
 
 
-class Probe:
-    """A script that is loaded.
+class Script:
+    """A script that is checked and compiled, and has not begun.
 
     Attributes
     ----------
+    text
+        What it was made of.
+    clauses
+        Its clauses, in order.
+    """
+
+    def __init__(
+        self, text: str, clauses: Sequence[CompiledClause], values: Sequence[Value], names: Declared
+    ) -> None:
+        self.text = text
+        self.clauses = tuple(clauses)
+        self._values, self._bags, self._aggregates = tuple(values), tuple(names.bags), tuple(names.aggregates)
+
+    @property
+    def points(self) -> tuple[ProbePoint, ...]:
+        """The points that its clauses look at, `begin` and `end` aside, each once."""
+        return tuple(dict.fromkeys(point for clause in self.clauses for point in clause.points))
+
+    def new_run(self, *, keys: int = KEYS_BOUND, lines_per_s: int | None = None) -> ProbeRun:
+        """Return a run in which nothing has been seen yet."""
+        return ProbeRun(self._values, self._bags, self._aggregates, keys=keys, lines_per_s=lines_per_s)
+
+
+class Probe:
+    """A script that runs.
+
+    Attributes
+    ----------
+    script
+        What it runs.
     run
         What it has kept and lost.
     has_ended
         Whether it has called ``exit()``: it does not fire any more.
     """
 
-    def __init__(self, clauses: list[CompiledClause], run: ProbeRun) -> None:
-        self.run = run
+    def __init__(self, script: Script, run: ProbeRun | None = None) -> None:
+        self.script = script
+        self.run = script.new_run() if run is None else run
         self.has_ended = False
-        self._clauses = clauses
-        self._seen = [0] * len(clauses)
-        self._at: dict[tuple[str, str, type], list[int]] = {}
-        for number, clause in enumerate(clauses):
+        self._now_ns = 0
+        self._seen = [0] * len(script.clauses)
+        self._begin = [self._bound(clause, "", BEGIN) for clause in script.clauses if clause.begins]
+        self._end = [self._bound(clause, "", END) for clause in script.clauses if clause.ends]
+        self._at: dict[tuple[str, str, type], list[tuple[int, Firing]]] = {}
+        for number, clause in enumerate(script.clauses):
             for point in clause.points:
-                self._at.setdefault((point.app, point.what, point.record), []).append(number)
-
-    @property
-    def point_count(self) -> int:
-        """How many points its clauses look at, `begin` and `end` aside."""
-        return len(self._at)
+                at = self._at.setdefault((point.app, point.what, point.record), [])
+                at.append((number, self._bound(clause, point.app, point.name)))
 
     def begin(self, now_ns: int) -> None:
         """Have what is to be done at the beginning done."""
-        for clause in self._clauses:
-            if clause.begins:
-                self._fire(clause, None, now_ns, "", BEGIN)
+        self._now_ns = now_ns
+        for firing in self._begin:
+            self._fire(firing, None)
 
     def fire(self, app: str, what: str, record: Any, now_ns: int) -> None:
         """Have clauses look at a record that an app takes, or asks for."""
-        for number in self._at.get((app, what, type(record)), ()):
+        self._now_ns = now_ns
+        for number, firing in self._at.get((app, what, type(record)), ()):
             if self.has_ended:
                 return
-            clause = self._clauses[number]
             self._seen[number] += 1
-            if self._seen[number] % clause.every == 0:
-                self._fire(clause, record, now_ns, app, f"{app}:{what}:{type(record).__name__}")
+            if self._seen[number] % self.script.clauses[number].every == 0:
+                self._fire(firing, record)
 
     def end(self, now_ns: int) -> None:
         """Have what is to be done at the end done."""
+        self._now_ns = now_ns
         self.has_ended = False
-        for clause in self._clauses:
-            if clause.ends and not self.has_ended:
-                self._fire(clause, None, now_ns, "", END)
+        for firing in self._end:
+            if not self.has_ended:
+                self._fire(firing, None)
         self.has_ended = True
 
-    def _fire(self, clause: CompiledClause, record: Any, now_ns: int, app: str, point: str) -> None:
+    def _bound(self, clause: CompiledClause, app: str, point: str) -> Firing:
+        return clause.bind(self.run, app, point, lambda: self._now_ns)
+
+    def _fire(self, firing: Firing, record: Any) -> None:
         self.run.fired += 1
         try:
-            clause.function(self.run, record, now_ns, now_ns // 1_000_000_000, app, point)
-        except FiringFault as found:
-            self.run.faults[str(found)] += 1
-        except OutOfSteps:
-            self.run.faults["out of steps"] += 1
-        except ProbeEnds:
-            self.has_ended = True
-        except Exception:  # who is looked at never sees it
-            self.run.faults["defect of the probe"] += 1
-
-    def document(self) -> dict[str, Any]:
-        """Return all that it has found, JSON-able."""
-        run = self.run
-        return {
-            "aggregates": {
-                name: [
-                    {**asdict(row), "keys": list(row.keys), "histogram": [list(each) for each in row.histogram]}
-                    for row in run.rows(name)
-                ]
-                for name in run.aggregates
-            },
-            "printed": list(run.printed),
-            "fired": run.fired,
-            "skipped": run.skipped,
-            "faults": dict(run.faults),
-            "lost_keys": run.lost_keys,
-            "lost_lines": run.lost_lines,
-        }
+            firing(record)
+        except Exception as error:  # who is looked at never sees it
+            self.has_ended = self.run.failed(error)
 
 
-def load(text: str, catalogue: PointCatalogue) -> Probe:
-    """Return a script that is ready to fire; ScriptFault for the first thing that is wrong, with its place."""
+def load(text: str, catalogue: PointCatalogue) -> Script:
+    """Return a script that is ready to run; ScriptFault for the first thing that is wrong, with its place."""
     tree = parse(text)
     declared, values = _declarations(tree)
     written = [each for each in tree.children if isinstance(each, Tree) and each.data == "clause"]
     if len(written) > CLAUSES_BOUND:
         raise fault(written[CLAUSES_BOUND], f"a script has at most {CLAUSES_BOUND} clauses")
-    # The first round shows which kinds bags have, which all places where they are read must know.
-    for _ in range(2):
-        clauses = [_clause(each, declared, catalogue) for each in written]
+    for each in written:  # to know the kinds of bags, which all places where they are read must know
+        _compile(each, declared, catalogue, surveys=True)
+    clauses = [_clause(each, declared, catalogue) for each in written]
     count = sum(len(clause.points) for clause in clauses)
     if count > POINTS_BOUND:
         raise fault(tree, f"a script looks at {POINTS_BOUND} points at most, and this at {count}")
-    return Probe(clauses, ProbeRun(values, declared.bags, declared.aggregates))
+    return Script(text, clauses, values, declared)
 
 
 def _declarations(tree: Tree[Token]) -> tuple[Declared, list[Value]]:
@@ -177,18 +188,26 @@ def _first_value(kind: ValueKind, literal: Tree[Token] | None) -> tuple[Value, V
 
 
 def _clause(tree: Tree[Token], declared: Declared, catalogue: PointCatalogue) -> CompiledClause:
-    named, sampling, condition, block = tree.children
+    named, sampling, _condition, _block = tree.children
     every = _every(sampling)  # type: ignore[arg-type]
-    points = tuple(dict.fromkeys(_points(named, catalogue)))  # type: ignore[arg-type]
-    words = {str(each) for each in named.children}  # type: ignore[union-attr]
-    is_bare = bool(words & {BEGIN, END})
-    records = () if is_bare else tuple(dict.fromkeys(point.record for point in points))
-    compiler = ClauseCompiler(declared, records)
-    function = compiler.function(condition, block)  # type: ignore[arg-type]
+    points, function = _compile(tree, declared, catalogue, surveys=False)
     module = ast.fix_missing_locations(ast.Module([function], []))
     scope: dict[str, Any] = {"__builtins__": {}, **HELPERS}
     exec(compile(module, "<probe>", "exec"), scope)
-    return CompiledClause(BEGIN in words, END in words, points, every, scope["clause"])
+    words = {str(each) for each in named.children}  # type: ignore[union-attr]
+    return CompiledClause(BEGIN in words, END in words, points, every, scope["bind"])
+
+
+def _compile(
+    tree: Tree[Token], declared: Declared, catalogue: PointCatalogue, *, surveys: bool
+) -> tuple[tuple[ProbePoint, ...], ast.FunctionDef]:
+    """Return the points of a clause, and the function that binds it to one."""
+    named, _sampling, condition, block = tree.children
+    points = tuple(dict.fromkeys(_points(named, catalogue)))  # type: ignore[arg-type]
+    is_bare = any(str(each) in (BEGIN, END) for each in named.children)  # type: ignore[union-attr]
+    records = () if is_bare else tuple(dict.fromkeys(point.record for point in points))
+    compiler = ClauseCompiler(declared, records, surveys=surveys)
+    return points, compiler.function(condition, block)  # type: ignore[arg-type]
 
 
 def _every(sampling: Tree[Token] | None) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from lark import Token, Tree
 
 from controller.probes.expressions import (
-    AMBIENT,
+    BOUND,
     WORDS,
     Declared,
     Expressions,
@@ -24,6 +24,7 @@ from controller.probes.expressions import (
     text_of,
     variable,
 )
+from controller.probes.grammar import ScriptFault
 from controller.probes.value_kinds import INT, STRING, ValueKind
 
 LOOPS_BOUND = 16
@@ -41,28 +42,35 @@ def kind_called(word: Token | str) -> ValueKind:
 
 
 class ClauseCompiler(Expressions):
-    """Compiles one clause: its filter and its block."""
+    """Compiles one clause: its filter and its block; where it `surveys`, only to know the kinds that bags have."""
 
-    def __init__(self, declared: Declared, records: Sequence[type]) -> None:
+    def __init__(self, declared: Declared, records: Sequence[type], *, surveys: bool = False) -> None:
         super().__init__(declared, records)
+        self._surveys = surveys
         self._made = 0
         self._loops = 0
         self._nested = 0
         self.has_loops = False
 
     def function(self, condition: Tree[Token] | None, block: Tree[Token]) -> ast.FunctionDef:
-        """Return the function that one firing calls."""
+        """Return the function that binds the clause to a point of a run, and returns what a firing calls."""
         body: list[ast.stmt] = []
         if condition is not None:
-            body.append(ast.If(ast.UnaryOp(ast.Not(), self.truth(condition.children[0])), [ast.Return(None)], []))  # type: ignore[arg-type]
+            with self._survey():
+                body.append(ast.If(ast.UnaryOp(ast.Not(), self.truth(condition.children[0])), [ast.Return(None)], []))  # type: ignore[arg-type]
         body += self.block(block)
         if self.has_loops:
             body.insert(0, ast.Assign([ast.Name("steps", ast.Store())], ast.Constant(0)))
         elif self.nodes > STATIC_STEPS:
             raise fault(block, f"a clause without loops has at most {STATIC_STEPS} steps, and this has {self.nodes}")
-        parameters = [ast.arg(each) for each in ("run", "record", *AMBIENT)]
-        arguments = ast.arguments([], parameters, None, [], [], None, [])
-        return ast.FunctionDef("clause", arguments, [*body, ast.Return(None)], [], None)
+        if self.reads_clock:
+            body.insert(0, _assign(ast.Name("now_ns", ast.Store()), call("clock")))
+        fire = ast.FunctionDef("fire", _parameters("record"), [*body, ast.Return(None)], [], None)
+        kept: list[ast.stmt] = [
+            _assign(ast.Name(bound, ast.Store()), of_run(method, ast.Constant(of)))
+            for bound, (method, of) in self.kept.items()
+        ]
+        return ast.FunctionDef("bind", _parameters(*BOUND), [*kept, fire, ast.Return(name("fire"))], [], None)
 
     def block(self, tree: Tree[Token]) -> list[ast.stmt]:
         """Return the statements of a block, whose variables end with it."""
@@ -71,14 +79,22 @@ class ClauseCompiler(Expressions):
 
     def _statement(self, tree: Tree[Token]) -> list[ast.stmt]:
         self.nodes += 1
-        found: list[ast.stmt] = getattr(self, f"_do_{tree.data}")(tree)
-        return found
+        does: Callable[[Tree[Token]], list[ast.stmt]] = getattr(self, f"_do_{tree.data}")
+        with self._survey():
+            return does(tree)
+        return []
+
+    def _survey(self) -> AbstractContextManager[None]:
+        """Go on after a fault where only the kinds of bags are looked for, which later statements may tell."""
+        return suppress(ScriptFault) if self._surveys else nullcontext()
 
     @contextmanager
     def _scope(self) -> Any:
         before = dict(self.locals)
-        yield
-        self.locals = before
+        try:
+            yield
+        finally:
+            self.locals = before
 
     @contextmanager
     def _nesting(self, tree: Tree[Token]) -> Any:
@@ -86,8 +102,10 @@ class ClauseCompiler(Expressions):
         self._nested += 1
         if self._nested > LOOPS_BOUND:
             raise fault(tree, f"more than {LOOPS_BOUND} loops and tries lie in each other here")
-        yield
-        self._nested -= 1
+        try:
+            yield
+        finally:
+            self._nested -= 1
 
     def _local(self, token: Token, kind: ValueKind) -> str:
         """Return what a new local variable is called in Python."""
@@ -132,13 +150,14 @@ class ClauseCompiler(Expressions):
             raise fault(value, f"{token} has {known} elsewhere, and {stored.kind} here")
         self.declared.bags[str(token)] = stored.kind
         keys_node = self.bag_keys(token, keys)  # type: ignore[arg-type]
-        return [ast.Expr(of_run("store", ast.Constant(str(token)), keys_node, stored.node))]
+        return [ast.Expr(self.of_kept("store", token, keys_node, stored.node))]
 
     def _do_increment(self, tree: Tree[Token]) -> list[ast.stmt]:
         (place,) = tree.children
         token, *keys = place.children  # type: ignore[union-attr]
         if str(token) in self.declared.aggregates:
-            return [self._sampled(token, [key for key in keys if key is not None], ast.Constant(1))]
+            given = [key for key in keys if key is not None]
+            return [ast.Expr(self.of_kept("count", token, self.aggregate_keys(token, given)))]  # type: ignore[arg-type]
         target, kind = self._variable(place)  # type: ignore[arg-type]
         if kind != INT:
             raise fault(tree, f"{token} is a string")
@@ -243,7 +262,7 @@ class ClauseCompiler(Expressions):
                 raise fault(argument, f"%{conversion} is not for this, which is {value.kind}")
         nodes: list[ast.expr] = [value.node for value in values]
         filled = ast.BinOp(ast.Constant(template), ast.Mod(), ast.Tuple(nodes, ast.Load()))
-        return of_run("print", filled)
+        return of_run("print", self.now(), filled)
 
     def _of_aggregate(self, tree: Tree[Token], arguments: Sequence[Tree[Token]]) -> ast.expr:
         function = str(tree.children[0])
@@ -252,7 +271,9 @@ class ClauseCompiler(Expressions):
         aggregate = str(arguments[0].children[0])
         if aggregate not in self.declared.aggregates:
             raise fault(arguments[0], f"{aggregate} is no aggregate")
-        return of_run("print_aggregate" if function == "printa" else "clear", ast.Constant(aggregate))
+        if function == "printa":
+            return of_run("print_aggregate", self.now(), ast.Constant(aggregate))
+        return of_run("clear", ast.Constant(aggregate))
 
     def _delete(self, tree: Tree[Token], arguments: Sequence[Tree[Token]]) -> ast.expr:
         if len(arguments) != 1 or arguments[0].data != "index":
@@ -267,7 +288,7 @@ class ClauseCompiler(Expressions):
         return of_run("end")
 
     def _sampled(self, token: Any, keys: list[Any], sample: ast.expr) -> ast.stmt:
-        return ast.Expr(of_run("sample", ast.Constant(str(token)), self.aggregate_keys(token, keys), sample))
+        return ast.Expr(self.of_kept("sample", token, self.aggregate_keys(token, keys), sample))
 
     def _variable(self, place: Tree[Token]) -> tuple[ast.expr, ValueKind]:
         """Return a variable that is set."""
@@ -288,6 +309,10 @@ class ClauseCompiler(Expressions):
     def _read(self, place: Tree[Token]) -> ast.expr:
         read: Typed = self._name(place)
         return read.node
+
+
+def _parameters(*names: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
 
 
 def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:

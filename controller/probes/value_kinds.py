@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -37,8 +37,18 @@ INT, STRING, OCTETS = ValueKind("int"), ValueKind("string"), ValueKind("octets")
 
 
 def is_record(kind: Any) -> bool:
-    """Tell whether a type is one of records: a named tuple or a dataclass."""
-    return isinstance(kind, type) and (is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")))
+    """Tell whether a type is one of records: a named tuple, a dataclass, or what these have in common."""
+    if not isinstance(kind, type):
+        return False
+    return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")) or _is_protocol(kind)
+
+
+def _is_protocol(kind: type) -> bool:
+    return getattr(kind, "_is_protocol", False) and bool(_properties(kind))
+
+
+def _properties(kind: type) -> dict[str, property]:
+    return {name: value for name, value in vars(kind).items() if isinstance(value, property)}
 
 
 def _is_seen(name: str) -> bool:
@@ -48,8 +58,15 @@ def _is_seen(name: str) -> bool:
 @cache
 def fields_of(kind: type) -> dict[str, ValueKind]:
     """Return what a script sees of a type of records, by the names of its fields."""
+    if _is_protocol(kind):
+        hints = {name: get_type_hints(each.fget)["return"] for name, each in _properties(kind).items()}
+        return _seen(hints, hints)
     hints = get_type_hints(kind)
     names = [each.name for each in fields(kind)] if is_dataclass(kind) else list(kind._fields)  # type: ignore[attr-defined]
+    return _seen(names, hints)
+
+
+def _seen(names: Iterable[str], hints: Mapping[str, Any]) -> dict[str, ValueKind]:
     found = {name: kind_of(hints[name]) for name in names if _is_seen(name) and name in hints}
     return {name: each for name, each in found.items() if each is not None}
 

@@ -81,7 +81,7 @@ class QueueCore:
         self._limiter = NoticeLimiter()
         self._infeasible = NoticeLimiter(TOLD_INTERVAL_S)
         self._out: list[Effect] = []
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             StatsReceived: self._poll,
             DeadlineReached: self._deadline_reached,
             SwitchConnected: self._poll,
@@ -113,7 +113,7 @@ class QueueCore:
         if not self._has_begun:
             self._has_begun = True
             self._out.append(ServersWanted(self.settings.servers))
-        self._handlers[type(event)](event, now)
+        self.handlers[type(event)](event, now)
         self._settle_some(now)
         out, self._out = self._out, []
         return out

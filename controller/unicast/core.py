@@ -114,7 +114,7 @@ class UnicastCore:
         self._marks = UnicastMarks(settings.marking, self.fabric, self._vlan_ports)
         parts = self._routes, self._resolver, self._policer, self._vlan_ports, self._marks
         self._intake = UnicastIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
-        self._handle: dict[type, Callable[[Any, float], None]] = {
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._intake.frame_received(
                 (event.dpid, event.in_port), event.data, now
             ),
@@ -142,7 +142,7 @@ class UnicastCore:
         self._now = now
         kind = type(event)
         if kind not in _TOPOLOGY_EVENTS or self.fabric.apply(event):  # type: ignore[arg-type]
-            self._handle[kind](event, now)
+            self.handlers[kind](event, now)
         return self._outputs()
 
     def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Effect, ...]:

@@ -47,7 +47,7 @@ CATALOGUE = PointCatalogue(
 
 
 def probe_of(script: str) -> Probe:
-    return load(script, CATALOGUE)
+    return Probe(load(script, CATALOGUE))
 
 
 def run(script: str, records: Iterable[Any] = (), *, step_ns: int = 1000) -> Probe:

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.probes import runtime
+from controller.probes.findings import document, found
+from controller.probes.script import Probe, load
 
-from .conftest import Answer, Packet, printed, run
+from .conftest import CATALOGUE, Answer, Packet, printed, run
 
 INTEGERS = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -123,7 +125,9 @@ def test_time_between_two_points_by_key():
 
 def test_aggregates_have_count_sum_bounds_and_histogram():
     script = "aggr sizes[0][1]; app:event:Packet { sizes[colour] <- dpid; }"
-    (row,) = run(script, [Packet(number, b"") for number in (1, 5, 6, 0, -3)]).document()["aggregates"]["sizes"]
+    (row,) = document([found(run(script, [Packet(number, b"") for number in (1, 5, 6, 0, -3)]).run)])["aggregates"][
+        "sizes"
+    ]
     assert (row["keys"], row["count"], row["sum"], row["min"], row["max"]) == (["red"], 5, 9, -3, 6)
     assert row["histogram"] == [[-2, 1], [0, 1], [1, 1], [4, 2]]
 
@@ -153,10 +157,13 @@ def test_a_script_that_exits_ends_once_and_what_is_at_the_end_is_done():
 
 
 def test_what_finds_no_room_is_counted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(runtime, "KEYS_BOUND", 2)
     monkeypatch.setattr(runtime, "LINES_BOUND", 3)
-    script = 'bag b; aggr a[1][0]; app:event:Packet { b[dpid] <- 1; a[dpid]++; print("%d", dpid); }'
-    run_ = run(script, [Packet(number, b"") for number in (1, 2, 3, 1, 4)]).run
+    text = 'bag b; aggr a[1][0]; app:event:Packet { b[dpid] <- 1; a[dpid]++; print("%d", dpid); }'
+    script = load(text, CATALOGUE)
+    probe = Probe(script, script.new_run(keys=2))
+    for number in (1, 2, 3, 1, 4):
+        probe.fire("app", "event", Packet(number, b""), 0)
+    run_ = probe.run
     assert (run_.lost_keys, run_.lost_lines, len(run_.bags["b"]), len(run_.rows("a"))) == (4, 2, 2, 2)
     assert next(row for row in run_.rows("a") if row.keys == (1,)).count == 2
 

@@ -1,0 +1,349 @@
+"""Scripts that look at the apps of this process: begun, looked at and stopped by questions on the status socket.
+
+What is attached is a run of the script for each loop, which is touched on that loop alone; the rest of this module is
+used on the threads of the socket. While no script runs nothing of it is in the way of any app.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from apps.actions import logged
+from apps.openflow.app_watch import AppWatch
+from apps.openflow.framework import DATAPATHS, SWITCHES, hub
+from apps.openflow.questions import Unanswered
+from apps.probe_points import SHARED, points_of
+from apps.state_dir import ActionLog, socket_path, state_dir
+from apps.status_server import QuestionRefused, StatusServer
+from controller.effects import Notice
+from controller.probes.findings import ROWS_LOOKED_AT, Found, document, found
+from controller.probes.grammar import ScriptFault
+from controller.probes.live import FAULTY, OVER_BUDGET, LoopBudget, LoopRun
+from controller.probes.points import PointCatalogue, ProbePoint
+from controller.probes.script import Script, load
+
+if TYPE_CHECKING:
+    from apps.openflow.app import App
+    from controller.config.probe_settings import Probes
+
+LEASE_S = 5.0
+"""A script that nobody has looked at for so long ends: who began it has gone."""
+
+USUAL_S, LONGEST_S = 60.0, 86400.0
+"""How long a script runs where nobody says, and at most."""
+
+ENDED_BOUND = 8
+"""Scripts that have ended of which the findings are kept until others end."""
+
+STOPPED, TIME_OVER, CLIENT_GONE = "it was stopped", "its time is over", "nobody looked at it any more"
+
+PROBE_ENDED = "probe-ended"
+"""A script was unloaded for what it did."""
+
+
+class _Part:
+    """A script on one loop; all but `run.ending` is used on that loop alone."""
+
+    def __init__(
+        self, live: LiveProbe, app: App, points: Sequence[tuple[AppWatch, ProbePoint]], run: LoopRun
+    ) -> None:
+        self.app = app
+        self.run = run
+        self.is_attached = False
+        self._live = live
+        self._points = points
+        self._watching: list[Callable[[], None]] = []
+
+    @property
+    def deadline_s(self) -> float:
+        """When it ends, unless somebody looks at it before."""
+        return 0.0 if self.run.ending else self._live.ends_s
+
+    def due(self) -> None:
+        """End, here and on the other loops."""
+        self._live.end_on_loop(self, self.run.ending or self._live.why_over())
+
+    def attach(self) -> None:
+        """Begin, and fire from here on."""
+        self.is_attached = True
+        self.app.reactor.add(self)
+        self._live.budget(self).script_count += 1
+        self.run.begin()
+        watchers = self.run.watchers(point for _watched, point in self._points)
+        for watched, point in self._points:
+            watcher = watchers[point]
+            watched.add(point.what, point.record, watcher)
+            self._watching.append(partial(watched.remove, point.what, point.record, watcher))
+
+    def detach(self) -> None:
+        """Fire no more; what is to be done at the end is done."""
+        if self.is_attached:
+            self.is_attached = False
+            for unwatch in self._watching:
+                unwatch()
+            self.app.reactor.remove(self)
+            self._live.budget(self).script_count -= 1
+            self.run.end()
+
+    def found(self, known_lines: int) -> Found:
+        """Return what was found so far."""
+        return found(self.run.findings().run, ROWS_LOOKED_AT, known_lines)
+
+
+class LiveProbe:
+    """A script that runs, or ran.
+
+    Attributes
+    ----------
+    reason
+        Why it has ended, empty while it runs.
+    parts
+        One for each loop.
+    """
+
+    def __init__(self, number: str, script: Script, by: str | None, for_s: float, tell: Callable[[LiveProbe], None]):
+        self.number = number
+        self.script = script
+        self.by = by
+        self.for_s = for_s
+        self.begun_s = time.time()
+        self.reason = ""
+        self.parts: list[_Part] = []
+        self._budgets: dict[str, LoopBudget] = {}
+        self._over_s = time.monotonic() + for_s
+        self._seen_s = time.monotonic()
+        self._tell = tell
+
+    def use(self, budgets: dict[str, LoopBudget]) -> None:
+        """Take of these budgets, by the names of loops."""
+        self._budgets = budgets
+
+    @property
+    def ends_s(self) -> float:
+        """When it ends by the clock, unless somebody looks at it before."""
+        return min(self._over_s, self._seen_s + LEASE_S)
+
+    def why_over(self) -> str:
+        """Return why it ends by the clock."""
+        return TIME_OVER if time.monotonic() >= self._over_s else CLIENT_GONE
+
+    def seen(self) -> None:
+        """Go on: somebody looks at it."""
+        self._seen_s = time.monotonic()
+
+    def budget(self, part: _Part) -> LoopBudget:
+        """Return the budget of a part's loop."""
+        return self._budgets[part.app.reactor.name]
+
+    def end_on_loop(self, part: _Part, reason: str) -> None:
+        """End; on the loop of one part, which has the others end on theirs."""
+        part.detach()
+        if not self.reason:
+            self.reason = reason
+            for other in self.parts:
+                if other is not part:
+                    other.app.reactor.call(self.end_on_loop, other, reason)
+            self._tell(self)
+
+    def stop(self, reason: str) -> None:
+        """End, and return when it has ended on all loops; on a thread of the socket."""
+        for part in self.parts:
+            part.app.ask(partial(self.end_on_loop, part, reason))
+
+    def about(self) -> dict[str, Any]:
+        """Return what it is, JSON-able."""
+        return {
+            "id": self.number,
+            "script": self.script.text,
+            "points": len(self.script.points),
+            "by": self.by,
+            "begun_s": self.begun_s,
+            "for_s": self.for_s,
+            "ended": self.reason or None,
+        }
+
+    def look(self, known_lines: Sequence[int]) -> dict[str, Any]:
+        """Return what it is and has found; all of it where it has ended."""
+        known = itertools.chain(known_lines, itertools.repeat(0))
+        parts = [self._found(part, count) for part, count in zip(self.parts, known, strict=False)]
+        has_ended = bool(self.reason) and not any(part.is_attached for part in self.parts)
+        lines = [part.line_count for part in parts]
+        about = {**self.about(), "ended": self.reason if has_ended else None}
+        return {**about, "lines": lines, **document(parts, None if has_ended else ROWS_LOOKED_AT)}
+
+    def _found(self, part: _Part, known_lines: int) -> Found:
+        if part.is_attached:
+            answer: Found = part.app.ask(partial(part.found, known_lines))
+            return answer
+        return found(part.run.findings().run, None, known_lines)
+
+
+class LiveProbes:
+    """The scripts of this process."""
+
+    def __init__(self) -> None:
+        self._apps: dict[str, App] = {}
+        self._watched: dict[str, AppWatch] = {}
+        self._budgets: dict[str, LoopBudget] = {}
+        self._probes: dict[str, LiveProbe] = {}
+        self._numbers = itertools.count(1)
+        self._server: StatusServer | None = None
+        self._actions: ActionLog | None = None
+        self._logger = logging.getLogger("vsrt")
+
+    # Apps that come and go
+
+    def join(self, app: App) -> None:
+        """Have scripts look at an app from here on; the first one has questions about scripts answered."""
+        self._apps[app.name.lower()] = app
+        if self._server is None:
+            views = {"probes": self._list, "probe-points": self._points}
+            actions = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
+            self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
+            self._server.start()
+
+    def leave(self, app: App) -> None:
+        """Have scripts look at an app no more: those that did end."""
+        name = app.name.lower()
+        if self._apps.pop(name, None) is None:
+            return
+        for probe in self._running():
+            if any(part.app.reactor is app.reactor for part in probe.parts):
+                probe.stop(f"{name} ended")
+        self._watched.pop(name, None)
+        if not self._apps and self._server is not None:
+            self._server.stop()
+            self._server = None
+            self._watched.clear()
+
+    # Questions
+
+    def _list(self) -> dict[str, Any]:
+        return {"probes": [probe.about() for probe in self._running()]}
+
+    def _points(self) -> dict[str, Any]:
+        return {"points": [point.name for point in self._catalogue().find("*")]}
+
+    def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if self._actions is None:
+            self._actions = ActionLog(state_dir() / "actions.jsonl", self._logger)
+        return logged(self._actions, "probe-run", asked, self._begin)
+
+    def _begin(self, asked: dict[str, Any], by: str | None) -> dict[str, Any]:
+        settings = self._settings()
+        text, for_s = asked.get("script"), asked.get("for_s", USUAL_S)
+        if not settings.enabled:
+            raise QuestionRefused("Probes are switched off here: `probes.enabled` of the policy file says so.")
+        if not isinstance(text, str):
+            raise QuestionRefused("script: must be the text of a script", "script")
+        if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not 0.1 <= for_s <= LONGEST_S:
+            raise QuestionRefused(f"for_s: {for_s!r} is not within 0.1 and {LONGEST_S:g} seconds", "for_s")
+        try:
+            script = load(text, self._catalogue())
+        except ScriptFault as fault:
+            raise QuestionRefused(str(fault), "script", "script-fault") from None
+        if len(self._running()) >= settings.scripts:
+            raise QuestionRefused(f"{settings.scripts} scripts run already, and no more may (`vsrt probe ps`).")
+        probe = LiveProbe(str(next(self._numbers)), script, by, float(for_s), self._tell)
+        probe.use(self._budgets)
+        probe.parts = list(self._parts(probe, settings))
+        self._probes[probe.number] = probe
+        try:
+            for part in probe.parts:
+                part.app.ask(part.attach)
+        except Unanswered:
+            for part in probe.parts:
+                part.app.reactor.call(probe.end_on_loop, part, "a loop was too busy to begin")
+            raise
+        return probe.about()
+
+    def _look(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        probe = self._probe(asked)
+        probe.seen()
+        return probe.look(_known_lines(asked))
+
+    def _stop(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        probe = self._probe(asked)
+        probe.stop(STOPPED)
+        return probe.look(_known_lines(asked))
+
+    def _probe(self, asked: Mapping[str, Any]) -> LiveProbe:
+        probe = self._probes.get(str(asked.get("id")))
+        if probe is None:
+            raise QuestionRefused(f"no script {asked.get('id')!r} runs: `vsrt probe ps` has those that do", "id")
+        return probe
+
+    # What scripts are attached to
+
+    def _catalogue(self) -> PointCatalogue:
+        cores: dict[str, Any] = {name: app.core for name, app in self._apps.items()}
+        if any(app.reactor is SWITCHES for app in self._apps.values()):
+            cores[SHARED] = DATAPATHS.core
+        return points_of(cores)
+
+    def _parts(self, probe: LiveProbe, settings: Probes) -> Iterator[_Part]:
+        """Yield a part for each loop on which points are; the first loop where there are none."""
+        by_loop: dict[str, list[tuple[AppWatch, ProbePoint]]] = {}
+        apps: dict[str, App] = {}
+        for point in probe.script.points:
+            app = self._app_of(point)
+            apps.setdefault(app.reactor.name, app)
+            by_loop.setdefault(app.reactor.name, []).append((self._watched_of(point.app), point))
+        if not by_loop:
+            app = next(iter(self._apps.values()))
+            apps[app.reactor.name], by_loop[app.reactor.name] = app, []
+        for name, points in by_loop.items():
+            budget = self._budgets.setdefault(name, LoopBudget(settings.budget_pct))
+            budget.budget_pct = settings.budget_pct
+            run = LoopRun(probe.script, time.monotonic_ns, time.thread_time_ns, budget, settings.keys)
+            yield _Part(probe, apps[name], points, run)
+
+    def _app_of(self, point: ProbePoint) -> App:
+        if point.app != SHARED:
+            return self._apps[point.app]
+        return next(app for app in self._apps.values() if app.reactor is SWITCHES)
+
+    def _watched_of(self, name: str) -> AppWatch:
+        if name not in self._watched:
+            self._watched[name] = AppWatch(DATAPATHS if name == SHARED else self._apps[name])
+        return self._watched[name]
+
+    def _settings(self) -> Probes:
+        return next(iter(self._apps.values())).policy_file.reading.policy.probes
+
+    def _running(self) -> list[LiveProbe]:
+        return [probe for probe in list(self._probes.values()) if not probe.reason]
+
+    def _tell(self, probe: LiveProbe) -> None:
+        """Note that a script has ended; on a loop."""
+        ended = [each.number for each in list(self._probes.values()) if each.reason]
+        for number in ended[:-ENDED_BOUND]:
+            self._probes.pop(number, None)
+        if probe.reason in (OVER_BUDGET, FAULTY) and probe.parts:
+            text = f"The probe {probe.number} was unloaded: {probe.reason}."
+            probe.parts[0].app.notice(Notice(PROBE_ENDED, text))
+        hub.spawn(self._log_end, probe)
+
+    def _log_end(self, probe: LiveProbe) -> None:
+        if self._actions is not None:
+            self._actions.add("probe-end", {"id": probe.number, "why": probe.reason}, probe.by, None)
+
+
+def _known_lines(asked: Mapping[str, Any]) -> list[int]:
+    known = asked.get("lines", [])
+    if not isinstance(known, list) or not all(type(count) is int and count >= 0 for count in known):
+        raise QuestionRefused("lines: must be the list of counts that the last answer had", "lines")
+    return known
+
+
+def _answer(question: Callable[[], Any]) -> Any:
+    """Answer on the socket's own thread, from where each loop is asked what is its business."""
+    return question()
+
+
+PROBES = LiveProbes()

@@ -1,0 +1,201 @@
+"""Scripts that look at what happens now: a run on each loop, which keeps to its share of the loop's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from controller.probes.points import ProbePoint
+from controller.probes.runtime import LINES_PER_S
+from controller.probes.script import CompiledClause, Firing, Probe, Script
+
+WINDOW_NS = 100_000_000
+"""The share of a loop's time holds for each so long: who has used it up is refused until the next."""
+
+TIMED_EVERY = 64
+"""One firing of so many is timed, and more where they take long."""
+
+FULL_WINDOWS = 100
+"""After so many windows one after the other in which its share was used up, a script ends."""
+
+FAULTS_IN_A_ROW = 1000
+"""After so many firings one after the other that end by a fault, a script ends."""
+
+OVER_BUDGET = "it took all its time for ten seconds"
+FAULTY = "a thousand firings one after the other ended by a fault"
+EXITED = "exit() was called"
+
+
+class LoopBudget:
+    """What of a loop's time all scripts may take together, in equal shares.
+
+    Parameters
+    ----------
+    budget_pct
+        Percent of the loop's time.
+    """
+
+    def __init__(self, budget_pct: float) -> None:
+        self.budget_pct = budget_pct
+        self.script_count = 0
+
+    def share_ns(self) -> int:
+        """Return how long the firings of one script may take in a window."""
+        return int(WINDOW_NS * self.budget_pct / 100 / max(1, self.script_count))
+
+
+class LoopRun:
+    """A script on one loop, all of which is used on that loop alone.
+
+    Parameters
+    ----------
+    script
+        What runs.
+    clock, cpu_clock
+        Return the time in nanoseconds: of a clock that is never set, and of the thread's processor time.
+    budget
+        What scripts may take of the loop's time.
+    keys
+        Keys that a bag or an aggregate may have.
+
+    Attributes
+    ----------
+    ending
+        Why the script is to end, empty while it is not: nothing fires any more then.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        clock: Callable[[], int],
+        cpu_clock: Callable[[], int],
+        budget: LoopBudget,
+        keys: int,
+    ) -> None:
+        self.ending = ""
+        self._probe = Probe(script, script.new_run(keys=keys, lines_per_s=LINES_PER_S))
+        self._clock, self._cpu_clock, self._budget = clock, cpu_clock, budget
+        self._left = self._granted = self._timed = self._skipped = 0
+        self._window_end_ns = self._spent_ns = self._share_ns = 0
+        self._took_ns = self._last_grant = 0
+        self._is_full = False
+        self._full_windows = self._faults_in_a_row = self._last_fault = 0
+
+    def begin(self) -> None:
+        """Have what is to be done at the beginning done."""
+        self._probe.begin(self._clock())
+        if self._probe.has_ended:
+            self.ending = EXITED
+
+    def end(self) -> None:
+        """Have what is to be done at the end done; what was found is whole then, and on any thread."""
+        self.ending = self.ending or "it was stopped"
+        self._probe.end(self._clock())
+
+    def findings(self) -> Probe:
+        """Return what was found so far, with how often it fired; on the loop until the script has ended."""
+        run = self._probe.run
+        run.fired, run.skipped = self._fired, self._skipped
+        return self._probe
+
+    def watchers(self, points: Iterable[ProbePoint]) -> Mapping[ProbePoint, Firing]:
+        """Return what is to be called with each record, by the points whose records these are."""
+        found = {}
+        for point in points:
+            at = [self._watcher(clause, point) for clause in self._probe.script.clauses if point in clause.points]
+            found[point] = at[0] if len(at) == 1 else _one_after_the_other(at)
+        return found
+
+    @property
+    def _fired(self) -> int:
+        return self._timed + self._granted - self._left
+
+    def _watcher(self, clause: CompiledClause, point: ProbePoint) -> Firing:
+        firing = clause.bind(self._probe.run, point.app, point.name, self._clock)
+
+        def fire(record: Any) -> None:
+            left = self._left
+            if left:
+                self._left = left - 1
+                try:
+                    firing(record)
+                except Exception as error:  # who is looked at never sees it
+                    self._failed(error)
+            elif not self.ending:
+                self._fire_timed(firing, record)
+
+        if clause.every == 1:
+            return fire
+        every, seen = clause.every, 0
+
+        def fire_sometimes(record: Any) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == every:
+                seen = 0
+                fire(record)
+
+        return fire_sometimes
+
+    def _fire_timed(self, firing: Firing, record: Any) -> None:
+        """Fire where there is time for it, and let so many follow unseen as there is time for."""
+        now_ns = self._clock()
+        if now_ns >= self._window_end_ns:
+            self._begin_window(now_ns)
+            if self.ending:
+                return
+        elif self._is_full:
+            self._skipped += 1
+            return
+        self._timed += 1
+        began_ns = self._cpu_clock()
+        try:
+            firing(record)
+        except Exception as error:  # who is looked at never sees it
+            self._failed(error)
+        took_ns = max(1, self._cpu_clock() - began_ns)
+        # Those between two that are timed are taken to have taken as long as the shorter of these: what befalls one
+        # of them by chance, such as a collection of garbage, did not befall all.
+        self._spent_ns += took_ns + self._last_grant * min(took_ns, self._took_ns or took_ns)
+        self._took_ns = took_ns
+        room = (self._share_ns - self._spent_ns) // (2 * took_ns)
+        self._is_full = self._spent_ns >= self._share_ns
+        self._grant(0 if self._is_full or self.ending else max(0, min(TIMED_EVERY - 1, room)))
+
+    def _grant(self, count: int) -> None:
+        self._left = self._last_grant = count
+        self._granted += count
+
+    def _begin_window(self, now_ns: int) -> None:
+        was_long_ago = now_ns >= self._window_end_ns + WINDOW_NS
+        self._full_windows = self._full_windows + 1 if self._is_full and not was_long_ago else 0
+        self._window_end_ns = now_ns + WINDOW_NS
+        self._spent_ns, self._share_ns, self._is_full = 0, self._budget.share_ns(), False
+        if was_long_ago:
+            self._last_grant = 0
+        if self._full_windows >= FULL_WINDOWS:
+            self.ending = OVER_BUDGET
+
+    def _failed(self, error: Exception) -> None:
+        if self._probe.run.failed(error):
+            self._end(EXITED)
+            return
+        number = self._fired
+        self._faults_in_a_row = self._faults_in_a_row + 1 if number == self._last_fault + 1 else 1
+        self._last_fault = number
+        if self._faults_in_a_row >= FAULTS_IN_A_ROW:
+            self._end(FAULTY)
+
+    def _end(self, reason: str) -> None:
+        """Fire no more: nothing that was granted is left."""
+        self.ending = reason
+        self._granted -= self._left
+        self._left = 0
+
+
+def _one_after_the_other(watchers: list[Firing]) -> Firing:
+    def fire(record: Any) -> None:
+        for watcher in watchers:
+            watcher(record)
+
+    return fire

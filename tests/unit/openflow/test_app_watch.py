@@ -1,0 +1,72 @@
+"""Who looks at an app exchanges its methods while somebody looks, and they are the app's own before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytest
+
+from apps.openflow.app_watch import AppWatch
+
+
+class Asked(NamedTuple):
+    number: int
+
+
+class Told(NamedTuple):
+    number: int
+
+
+class Owner:
+    """Notes what it takes, and performs an effect for each."""
+
+    def __init__(self) -> None:
+        self.noted: list[Any] = []
+
+    def feed(self, event: Any) -> None:
+        self.noted.append(event)
+        self.perform((Told(event.number),))
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        self.noted += effects
+
+
+def test_watchers_see_what_their_types_are_before_the_owner_does():
+    owner, seen = Owner(), []
+    watched = AppWatch(owner)
+    watched.add("event", Asked, lambda event: seen.append(("event", event, len(owner.noted))))
+    watched.add("effect", Told, lambda effect: seen.append(("effect", effect, len(owner.noted))))
+    owner.feed(Asked(1))
+    owner.feed(Told(2))
+    assert seen == [("event", Asked(1), 0), ("effect", Told(1), 1), ("effect", Told(2), 3)]
+    assert owner.noted == [Asked(1), Told(1), Told(2), Told(2)]
+
+
+def test_nothing_is_left_when_nobody_looks_any_more():
+    owner = Owner()
+    watched = AppWatch(owner)
+    for _ in range(1000):
+        first, second = (lambda event: None), (lambda event: None)
+        watched.add("event", Asked, first)
+        watched.add("event", Asked, second)
+        watched.add("effect", Told, first)
+        assert {"feed", "perform"} <= set(vars(owner))
+        watched.remove("event", Asked, first)
+        assert "feed" in vars(owner)
+        watched.remove("event", Asked, second)
+        watched.remove("effect", Told, first)
+        assert set(vars(owner)) == {"noted"}
+    assert owner.feed.__func__ is Owner.feed
+
+
+def test_what_the_owner_raises_passes():
+    class Failing(Owner):
+        def feed(self, event: Any) -> None:
+            raise ValueError("no")
+
+    owner, seen = Failing(), []
+    AppWatch(owner).add("event", Asked, seen.append)
+    with pytest.raises(ValueError, match="no"):
+        owner.feed(Asked(1))
+    assert seen == [Asked(1)]

@@ -1,0 +1,196 @@
+"""Scripts that look at apps which run, by questions on the status socket."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("os_ken")
+
+from apps.openflow import live_probes
+from apps.openflow.live_probes import CLIENT_GONE, ENDED_BOUND, LEASE_S, STOPPED, TIME_OVER, LiveProbes
+from apps.status_client import query
+from controller.config.policy import Policy
+from controller.config.probe_settings import Probes
+from controller.effects import Notice
+from controller.events import DeadlineReached, PacketReceived
+from controller.probes.live import EXITED, OVER_BUDGET
+from served_app import NotingApp, NotingCore, serving
+
+TIMEOUT_S = 10.0
+COUNT = "aggr n[1][0]; noting:event:PacketReceived { n[dpid]++; }"
+
+
+class Core(NotingCore):
+    """Takes packets, and notices what those of switch 9 are."""
+
+    handlers: dict[type, Any] = {PacketReceived: None, DeadlineReached: None}  # noqa: RUF012
+
+    def handle(self, event: Any, now: float) -> list[Notice]:
+        super().handle(event, now)
+        return [Notice("ninth", "It is of switch 9.")] if getattr(event, "dpid", 0) == 9 else []
+
+
+class Bench:
+    """An app, the scripts that look at it, and who asks for them."""
+
+    def __init__(self, app: NotingApp, path: Path) -> None:
+        self.app = app
+        self.path = path
+
+    def ask(self, **question: Any) -> Any:
+        return query(self.path, question, TIMEOUT_S)
+
+    def begin(self, script: str, **fields: Any) -> str:
+        answer = self.ask(do="probe-run", script=script, **fields)
+        assert "error" not in answer, answer
+        return str(answer["id"])
+
+    def look(self, number: str, **fields: Any) -> Any:
+        return self.ask(do="probe-look", id=number, **fields)
+
+    def feed(self, *dpids: int) -> None:
+        for dpid in dpids:
+            self.app.packet_received(PacketReceived(dpid, 1, b"", False))
+
+    def on_loop(self, work: Callable[[], Any]) -> Any:
+        return self.app.ask(work)
+
+    def feed_on_loop(self, *dpids: int) -> None:
+        self.on_loop(lambda: self.feed(*dpids))
+
+    @property
+    def is_as_it_was(self) -> bool:
+        return not {"feed", "perform"} & set(vars(self.app))
+
+    def wait(self, reached: Callable[[], Any]) -> Any:
+        until_s = time.monotonic() + TIMEOUT_S
+        while not (found := reached()):
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setenv("VSRT_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("VSRT_SOCKET", str(tmp_path / "s"))
+    with serving(NotingApp) as (app,):
+        app.core = Core()
+        probes = LiveProbes()
+        probes.join(app)
+        try:
+            yield Bench(app, tmp_path / "s")
+        finally:
+            probes.leave(app)
+        assert not {"feed", "perform"} & set(vars(app))
+
+
+def test_a_script_counts_what_happens_until_it_is_stopped(bench: Bench, tmp_path: Path):
+    number = bench.begin(COUNT, by="me")
+    assert [probe["id"] for probe in bench.ask(show="probes")["probes"]] == [number]
+    bench.feed_on_loop(7, 7, 8)
+    found = bench.look(number)
+    rows = [(row["keys"], row["count"]) for row in found["aggregates"]["n"]]
+    assert (found["ended"], rows, found["fired"]) == (None, [([7], 2), ([8], 1)], 3)
+    stopped = bench.ask(do="probe-stop", id=number)
+    assert (stopped["ended"], stopped["fired"]) == (STOPPED, 3)
+    bench.feed_on_loop(7)
+    assert bench.look(number)["fired"] == 3 and bench.is_as_it_was
+    assert bench.ask(show="probes") == {"probes": []}
+    actions = tmp_path / "actions.jsonl"
+    begun, ended = bench.wait(lambda: (lines := actions.read_text().splitlines())[1:] and map(json.loads, lines))
+    assert (begun["action"], begun["asked"]["script"], begun["by"]) == ("probe-run", COUNT, "me")
+    assert (ended["action"], ended["asked"]) == ("probe-end", {"id": number, "why": STOPPED})
+
+
+def test_effects_are_seen_and_performed(bench: Bench):
+    number = bench.begin(
+        'noting:effect:Notice { print("%s", kind); } begin { print("begin"); } end { print("end"); }'
+    )
+    bench.feed_on_loop(1, 9)
+    looked = bench.look(number)
+    assert looked["printed"] == ["begin", "ninth"] and bench.app.texts == ["It is of switch 9."]
+    assert bench.look(number, lines=looked["lines"])["printed"] == []
+    assert bench.ask(do="probe-stop", id=number, lines=looked["lines"])["printed"] == ["end"]
+
+
+def test_two_scripts_at_one_point_do_not_disturb_each_other(bench: Bench):
+    first, second = bench.begin(COUNT), bench.begin("aggr n[1][0]; *:event:Packet* sample 1/2 { n[in_port]++; }")
+    bench.feed_on_loop(7, 7)
+    bench.ask(do="probe-stop", id=first)
+    bench.feed_on_loop(7, 7)
+    assert (bench.look(first)["fired"], bench.look(second)["fired"]) == (2, 2)
+
+
+def test_what_nobody_looks_at_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    assert LEASE_S <= 10
+    monkeypatch.setattr(live_probes, "LEASE_S", 0.05)
+    number = bench.begin(COUNT)
+    bench.wait(lambda: bench.is_as_it_was)
+    assert bench.look(number)["ended"] == CLIENT_GONE
+
+
+def test_it_ends_when_its_time_is_over_and_when_it_says_so(bench: Bench):
+    for script, for_s, reason in ((COUNT, 0.1, TIME_OVER), ("begin { exit(); }", 60, EXITED)):
+        number = bench.begin(script, for_s=for_s)
+        assert bench.wait(lambda number=number: bench.look(number)["ended"]) == reason
+        assert bench.is_as_it_was
+
+
+def test_one_that_takes_too_much_is_unloaded_and_told_of(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("controller.probes.live.FULL_WINDOWS", 1)
+    bench.app.policy_file.reading = bench.app.policy_file.reading._replace(
+        policy=Policy(probes=Probes(budget_pct=0.01))
+    )
+    number = bench.begin("int i; noting:event:PacketReceived { for (i = 0; i < 900; i++) { } }")
+
+    def fed_until_ended() -> Any:
+        bench.feed_on_loop(7)
+        return bench.look(number)["ended"]
+
+    assert bench.wait(fed_until_ended) == OVER_BUDGET
+    assert bench.is_as_it_was
+    bench.wait(lambda: bench.app.texts == [f"The probe {number} was unloaded: {OVER_BUDGET}."])
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"script": "begin {\n  x = 1;\n}"}, "line 2, column 3: x is no variable"),
+        ({"script": "multicast:event:PacketReceived { }"}, "line 1, column 1: there is no point multicast:event"),
+        ({"script": 7}, "script: must be the text"),
+        ({}, "script: must be the text"),
+        ({"script": COUNT, "for_s": 1e9}, "for_s: 1000000000.0 is not within"),
+        ({"script": COUNT, "for_s": True}, "for_s: True is not within"),
+    ],
+)
+def test_what_cannot_be_is_refused(bench: Bench, fields: dict[str, Any], told: str):
+    answer = bench.ask(do="probe-run", **fields)
+    assert answer["refused"] and answer["error"].startswith(told)
+    assert bench.is_as_it_was
+
+
+def test_a_policy_may_forbid_scripts_and_bound_them(bench: Bench):
+    reading = bench.app.policy_file.reading
+    bench.app.policy_file.reading = reading._replace(policy=Policy(probes=Probes(scripts=1, keys=2)))
+    number = bench.begin(COUNT)
+    assert "1 scripts run already" in bench.ask(do="probe-run", script=COUNT)["error"]
+    bench.feed_on_loop(1, 2, 3)
+    assert bench.look(number)["lost_keys"] == 1
+    bench.app.policy_file.reading = reading._replace(policy=Policy(probes=Probes(enabled=False)))
+    assert "switched off" in bench.ask(do="probe-run", script=COUNT)["error"]
+
+
+def test_few_of_those_that_ended_are_kept(bench: Bench):
+    numbers = [bench.begin(COUNT) for _ in range(3)]
+    for number in numbers:
+        bench.ask(do="probe-stop", id=number)
+    for _ in range(2 * ENDED_BOUND):
+        bench.ask(do="probe-stop", id=bench.begin(COUNT))
+    assert "no script" in bench.look(numbers[0])["error"]
