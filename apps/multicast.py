@@ -18,7 +18,7 @@ from apps.former_journal import FORMER_NAME, FormerJournal
 from apps.log_database import LOG_NAME, LogDatabase, read_values
 from apps.log_keeper import LogKeeper
 from apps.openflow.app import TableKeeper
-from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected
+from apps.openflow.bus import AlarmReported, DrainsChanged, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
@@ -31,7 +31,7 @@ from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionR
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
-from controller.events import DeadlineReached, JournalLost
+from controller.events import DeadlineReached, JournalLost, SwitchesDrained
 from controller.log import LogPart, WriteLog
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
@@ -56,7 +56,7 @@ POLICY_RELOAD = "policy-reload"
 class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
     """Feeds the multicast core and performs its effects; keeps its journal, logs and status socket."""
 
-    _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
+    _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported, DrainsChanged]
     core: MulticastCore
     actions: ActionLog
 
@@ -72,6 +72,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self.log_actions()
         self._perform[Audit] = self.audit.add
         self._perform[WriteLog] = self._write_log
+        self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))
         views = {name: partial(view, self.core) for name, view in VIEWS.items()}
         sections = self.core.sections
         sections.events.offset_s = time.time() - time.monotonic()

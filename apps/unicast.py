@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import counted_figures, entry_figures
-from apps.openflow.bus import AlarmReported, TableSuspected
+from apps.openflow.bus import AlarmReported, DrainsChanged, TableSuspected
 from apps.openflow.fabric_app import FabricApp
+from apps.openflow.framework import set_ev_cls
 from apps.openflow.notice_app import NoticeApp
 from apps.registry import required_modules
 from controller.effects import Notice
@@ -27,6 +28,10 @@ class UnicastApp(NoticeApp, FabricApp):
         """Look after files, and report tables that have room again."""
         super().ticked()
         self._reports.look_at_tables(lambda dpid: self.core.in_sync(dpid) or dpid not in self._datapaths)
+
+    @set_ev_cls(DrainsChanged)
+    def _drains_changed(self, event: Any) -> None:
+        self.feed(event.drained)
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: flow entries."""

@@ -16,6 +16,7 @@ import numpy as np
 from measure import print_table, summarise
 
 from controller.config.service_classes import ServiceClass
+from controller.kernel.hashing import stable_hash
 from controller.queues.measures import QueueUse, queue_use
 from controller.queues.port_queues import PortQueues
 from controller.queues.settings import QueueSettings
@@ -30,7 +31,6 @@ from controller.simulation.outcome import least_max_pct
 from controller.simulation.rates import RateDistribution
 from controller.simulation.workload import Workload, generate
 from controller.trees.forest import Forest
-from controller.trees.hashing import stable_hash
 from controller.trees.tree import TreeRole
 from topology.generators import make
 from topology.graph import Graph, NodeKind

@@ -149,6 +149,12 @@ class CheckRequested(NamedTuple):
     order: SurveyOrder | None = None
 
 
+class SwitchesDrained(NamedTuple):
+    """Operators have these switches drained, and no others: what is for others is to go round them."""
+
+    dpids: tuple[int, ...]
+
+
 class DeadlineReached(NamedTuple):
     """The moment that the core asked to be woken at has come."""
 

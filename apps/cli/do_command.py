@@ -116,14 +116,14 @@ def _unkept(answer: Mapping[str, Any]) -> Iterator[str]:
 
 VERBS: dict[str, Verb] = {
     "drain": Verb(
-        "take the trees away from a switch, without loss where the rest connects",
+        "take trees and packets to hosts away from a switch, without loss where the rest connects",
         ("switch",),
         _switch("switch-drain", "PUT"),
         "switch {place} is drained",
         _still_there,
     ),
     "undrain": Verb(
-        "let trees cross a drained switch again",
+        "let trees and packets to hosts cross a drained switch again",
         ("switch",),
         _switch("switch-undrain", "DELETE"),
         "switch {place} is not drained",

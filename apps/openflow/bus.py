@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
+from controller.events import SwitchesDrained
 from controller.multicast.events import LoadsMeasured
 from topology.events import TopologyEvent
 
@@ -31,6 +32,14 @@ class TableSuspected(EventBase):  # type: ignore[misc]
         super().__init__()
         self.dpid = dpid
         self.finder = finder
+
+
+class DrainsChanged(EventBase):  # type: ignore[misc]
+    """Multicast's word to who forwards beside it: what operators have `drained` is to be avoided."""
+
+    def __init__(self, drained: SwitchesDrained) -> None:
+        super().__init__()
+        self.drained = drained
 
 
 class LinksMeasured(EventBase):  # type: ignore[misc]

@@ -8,9 +8,10 @@ from typing import Any
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice
+from controller.events import SwitchesDrained
 from controller.kernel.deadlines import Deadlines
+from controller.kernel.drains import avoided_links
 from controller.multicast.callbacks import Perform
-from controller.multicast.drains import avoided_links, merged
 from controller.multicast.due import FABRICS_SETTLE_S, Due
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.flood import FloodPlane
@@ -23,7 +24,7 @@ from controller.multicast.returning import ReturningLinks
 from controller.multicast.switches import Switches
 from controller.multicast.tree_changes import TreeChanges
 from controller.trees.islands import group_of
-from controller.trees.tree import Change
+from controller.trees.tree import Change, Key
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -195,6 +196,7 @@ class FabricFollower:
             self._switches.drained.discard(dpid)
         self._sync_links((), now, Urgency.BULK)
         self._flooding.soon(now)
+        self._perform([SwitchesDrained(tuple(sorted(self._switches.drained)))])
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         forest, graph = self._plane.forest, self._fabric.graph
@@ -300,7 +302,7 @@ class FabricFollower:
             if link.ends in avoided or graph.cable(link.u, link.v, link.u_port) is None:
                 changes += forest.remove_link(link.u, link.v, link.u_port)
                 self._named_otherwise(link.u, link.v, now)
-        self._trees.follow(merged(changes), now, urgency)
+        self._trees.follow(_merged(changes), now, urgency)
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
         dpid, port_no, role = event
@@ -348,6 +350,15 @@ class FabricFollower:
             self._flooding.soon(now, *(leg[0] for leg in self._fabric.aggregations.legs(home)))
         self._edge_ports.host_placed(mac, dpid, port_no, (mac, *addresses), now)
         return True
+
+
+def _merged(changes: Iterable[Change]) -> list[Change]:
+    """Return one change per tree that amounts to all of its changes in turn, in the order of the first ones."""
+    found: dict[Key, Change] = {}
+    for change in changes:
+        before = found.get(change.key)
+        found[change.key] = change if before is None else before.then(change)
+    return list(found.values())
 
 
 def _needs_whole_trees(event: TopologyEvent) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from controller.effects import Notice
-from controller.events import JournalLost
+from controller.events import JournalLost, SwitchesDrained
 from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
@@ -33,6 +33,8 @@ from controller.multicast.restored import LogReader, Restored, RestoredGroup, is
 from controller.multicast.senders import SenderTable
 from controller.multicast.switches import Switches
 from topology.live import LiveFabric
+
+_TOLD_FOLLOWING = (Notice, SwitchesDrained)
 
 SLICE_COST = 250
 """What is done in one turn, some milliseconds; an entry that is read costs 1, and what follows more."""
@@ -113,8 +115,11 @@ class Restart:
         return self._stands_at_s if self.follows else now
 
     def told(self, effects: list[Any]) -> list[Any]:
-        """Return what is done of what followed in the core: while it follows, its edits and its words go nowhere."""
-        return [effect for effect in effects if type(effect) is Notice] if self.follows else effects
+        """Return what is done of what followed in the core: while it follows, its edits and its words go nowhere.
+
+        Which switches are drained others in the process are to know then too, who have no log of their own.
+        """
+        return [effect for effect in effects if type(effect) in _TOLD_FOLLOWING] if self.follows else effects
 
     def advance(self) -> None:
         """Put the next slice back, or take the next slice of what is followed in."""

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.kernel.hashing import stable_hash
 from controller.simulation.data_centre import Ints
 from controller.simulation.groups import SimulatedGroups
-from controller.trees.hashing import stable_hash
 
 
 class PlacedTrees(NamedTuple):

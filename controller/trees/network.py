@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from math import fsum
 from typing import TypeAlias
 
+from controller.kernel.hashing import stable_hash
 from controller.trees.fabric import (
     Hierarchy,
     LayeredFabric,
@@ -19,7 +20,6 @@ from controller.trees.fabric import (
     without_link,
     without_node,
 )
-from controller.trees.hashing import stable_hash
 from topology.graph import Graph, NodeId, NodeKind, order_key
 from topology.loads import LinkLoads
 

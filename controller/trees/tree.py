@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
-from controller.trees.hashing import stable_hash
+from controller.kernel.hashing import stable_hash
 from topology.graph import Link, NodeId
 
 Key: TypeAlias = Hashable

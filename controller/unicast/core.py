@@ -20,6 +20,7 @@ from controller.events import (
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
+    SwitchesDrained,
     TableChanged,
 )
 from controller.kernel.aggregations import aggregations_of
@@ -128,6 +129,7 @@ class UnicastCore:
             TableChanged: self._table_changed,
             DeadlineReached: self._deadline_reached,
             UnicastChanged: self._settings_changed,
+            SwitchesDrained: self._switches_drained,
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
             LinkUp: self._link_changed,
@@ -323,6 +325,10 @@ class UnicastCore:
         else:
             self._touched.update(event)
             self._urgent = True
+        self._flush_soon(now)
+
+    def _switches_drained(self, event: SwitchesDrained, now: float) -> None:
+        self._routes.links.drain(event.dpids)
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:

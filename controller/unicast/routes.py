@@ -15,6 +15,7 @@ from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
 from controller.unicast.asked import AskedHosts
 from controller.unicast.destinations import Destination, HostLocation
 from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, trunk_rule
+from controller.unicast.links import UsableLinks
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
 from topology.events import HostLearnt
@@ -57,7 +58,8 @@ class Routes:
         self.unsure: dict[int, set[int]] = {}
         self._held = held
         self._is_tagged = is_tagged
-        self._near: dict[int, dict[int, tuple[int, ...]]] = {}
+        self.links = UsableLinks()
+        self._near = self.links.near
         self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
         self._places: dict[bytes, HostLocation] = {}
@@ -236,7 +238,10 @@ class Routes:
         first : iterable of (int, Edit)
             What is to be in place before entries that change.
         """
-        self._follow_links(graph, touched)
+        pairs = self.links.follow(graph, touched)
+        if pairs:
+            self._pairs += pairs
+            self._behind.update(dict.fromkeys(sorted(self._destinations)))
         near: Stage = []
         far: Stage = []
         self._follow_switches(versions, near, far)
@@ -271,28 +276,6 @@ class Routes:
             stage[:] = [(at, edit) for at, edit in stage if not isinstance(edit, Remove) or (at, edit.key) not in put]
         at_once = [([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
         return [*at_once, *plans]
-
-    def _follow_links(self, graph: Graph, touched: Iterable[int]) -> None:
-        """Note between which switches links or their ports are not as they were: all destinations have to follow."""
-        near, noted = self._near, len(self._pairs)
-        for dpid in touched:
-            former = near.pop(dpid, None)
-            links: dict[int, tuple[int, ...]] = {}
-            if dpid in graph:
-                links = {far: _ports(graph, dpid, far) for far in graph.neighbours(dpid) if isinstance(far, int)}
-                near[dpid] = links
-            for far in (former or {}).keys() - links.keys():
-                near.get(far, {}).pop(dpid, None)
-                self._pairs.append((dpid, far))
-            for far, port_nos in links.items():
-                back, back_ports = near.setdefault(far, {}), _ports(graph, far, dpid)
-                if back.get(dpid) != back_ports or (former or {}).get(far) != port_nos:
-                    back[dpid] = back_ports
-                    self._pairs.append((dpid, far))
-            if (former is None) != (dpid not in near):
-                self._pairs.append((dpid, dpid))
-        if len(self._pairs) > noted:
-            self._behind.update(dict.fromkeys(sorted(self._destinations)))
 
     def _follow_switches(self, versions: Mapping[int, int], near: Stage, far: Stage) -> None:
         """Bring entries for hosts to switches that came, and forget those of switches that went."""
@@ -483,8 +466,3 @@ class Routes:
             if destination.dpid in self.unsure.get(dpid, ()) or not ports or not ports <= nearer:
                 astray.add(dpid)
         return astray
-
-
-def _ports(graph: Graph, dpid: int, far: int) -> tuple[int, ...]:
-    """Return the ports of a switch that lead to another, in the order that their cables have from either end."""
-    return tuple([cable.u_port for cable in graph.cables(dpid, far) if cable.u_port is not None])

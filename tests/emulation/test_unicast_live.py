@@ -6,6 +6,7 @@ import ipaddress
 import json
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from typing import Any
 
@@ -98,6 +99,37 @@ def test_a_host_that_was_not_heard_of_is_found(live: Any, unanswered: Any) -> No
     live.fabric.link_up("s2", "h4")
     live.wait_ready(edge_ports=4)
     assert unanswered(live, [("h1", "h4")]) == []
+
+
+def leads_to(live: Any, switch: str, other: str) -> list[str]:
+    """The entries of a switch by which packets between hosts go to another switch."""
+    told = query(live.controller.socket, {"changes": {"links": 0}})["sections"]["links"]["multicast"]["put"]
+    ends = [dict(tuple(map(int, end.split(":"))) for end in link.split("-")) for link in told]
+    at, to = live.fabric.dpid(switch), live.fabric.dpid(other)
+    (port_no,) = (found[at] for found in ends if found.keys() == {at, to})
+    there = entries(live, switch, UNICAST) + entries(live, switch, LOCATION)
+    return [entry for entry in there if re.search(rf"output:\S*\b{port_no}$", entry)]
+
+
+def test_packets_leave_a_drained_switch_and_come_back_without_loss(live: Any, unanswered: Any) -> None:
+    assert unanswered(live, list(permutations(live.fabric.graph.hosts(), 2))) == []
+    middle = next(switch for switch in ("s3", "s4") if leads_to(live, "s1", switch))
+    drain = {"dpid": live.fabric.dpid(middle)}
+    with ThreadPoolExecutor(2) as pool:
+        pings = [
+            pool.submit(live.fabric.run_on, one, "ping", "-n", "-q", "-i", "0.01", "-c", "400", "-W", "2", address)
+            for one, address in (("h1", live.fabric.address("h3")), ("h4", live.fabric.address("h2")))
+        ]
+        query(live.controller.socket, {"do": "switch-drain", **drain})
+        live.controller.wait_until(
+            "status", lambda _: not (leads_to(live, "s1", middle) or leads_to(live, "s2", middle))
+        )
+        assert not all(ping.done() for ping in pings)
+        query(live.controller.socket, {"do": "switch-undrain", **drain})
+        live.controller.wait_until("status", lambda _: leads_to(live, "s1", middle))
+        told = [ping.result() for ping in pings]
+    assert all("400 packets transmitted, 400 received, 0% packet loss" in text for text in told), told
+    assert not any("duplicates" in text for text in told), told
 
 
 def known_addresses(live: Any) -> set[str]:

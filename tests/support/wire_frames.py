@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from struct import pack
 
+from controller.rules.evaluate import Fields
 from controller.wire.addresses import MLDV2_ROUTERS, parse_ip, parse_mac, solicited_node
 from controller.wire.arp import arp_request, encode_arp
 from controller.wire.checksum import internet_checksum, upper_layer_checksum
@@ -134,3 +135,19 @@ HELLO = pim(b"\x20\0\0\0\0\x01\0\x02\0\x69")
 LLDP_FRAME = encode_lldp(7, 3, b"token")
 MLD_EXTENSION = b"\x3a\0" + MLD_ROUTER_ALERT
 FRAGMENT_FIRST = b"\x3a\0\0\x01\0\0\0\x07"
+
+
+def fields_of(frame: bytes) -> Fields:
+    """Return what a switch sees of a frame."""
+    eth_type = int.from_bytes(frame[12:14], "big")
+    if eth_type in (0x8100, 0x88A8):
+        inner = fields_of(frame[:12] + frame[16:])
+        return inner._replace(vlan_ids=(int.from_bytes(frame[14:16], "big") & 0xFFF, *inner.vlan_ids))
+    if eth_type == 0x0800:
+        return Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
+    proto = frame[20]
+    start = 54
+    if proto == 0:
+        proto, start = frame[54], 62
+    icmpv6_type = frame[start] if proto == 58 else None
+    return Fields(frame[:6], frame[6:12], eth_type, proto, frame[22:38], frame[38:54], icmpv6_type)

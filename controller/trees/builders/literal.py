@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controller.kernel.hashing import stable_hash
 from controller.trees.algorithm import Algorithm, graft
 from controller.trees.general import member_orders, nearest
-from controller.trees.hashing import stable_hash
 from controller.trees.tree import Adjacency, Tree, TreePlan
 from topology.graph import NodeId
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
+from controller.kernel.hashing import stable_hash
 from controller.trees.algorithm import Algorithm, graft
-from controller.trees.hashing import stable_hash
 from controller.trees.tree import SENDS, Adjacency, Tree, TreePlan, adjacency_of
 from topology.graph import NodeId, order_key
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from controller.kernel.hashing import stable_hash
 from controller.trees.fabric import Hierarchy, LayeredFabric, recognise
-from controller.trees.hashing import stable_hash
 from topology.graph import Graph, NodeId
 
 NONE = -1

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from controller.kernel.hashing import stable_hash
 from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, TierWiring
 from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.kernel import UNREACHED, place_in_order
 from controller.trees.bulk.planes import Planes, Tiers, rows_of, tiers_of
 from controller.trees.bulk.searched import search
 from controller.trees.bulk.unique import ancestry_of
-from controller.trees.hashing import stable_hash
 from topology.graph import NodeId
 
 Picks = npt.NDArray[np.int8] | npt.NDArray[np.int16]

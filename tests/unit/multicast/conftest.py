@@ -34,12 +34,12 @@ from controller.events import (
     Port,
     SwitchConnected,
     SwitchDisconnected,
+    SwitchesDrained,
 )
 from controller.log import MemoryLog, WriteLog
 from controller.multicast.actions import read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
@@ -59,6 +59,7 @@ from topology.events import (
 )
 from topology.generators import make
 from topology.graph import Graph
+from wire_frames import fields_of
 
 GROUP = parse_ip("239.1.2.3")
 GROUP_V6 = parse_ip("ff0e::1:2:3")
@@ -88,22 +89,6 @@ class Host(NamedTuple):
         return self.v4 if len(group) == 4 else self.v6
 
 
-def fields_of(frame: bytes) -> Fields:
-    """Return what a switch sees of a frame."""
-    eth_type = int.from_bytes(frame[12:14], "big")
-    if eth_type in (0x8100, 0x88A8):
-        inner = fields_of(frame[:12] + frame[16:])
-        return inner._replace(vlan_ids=(int.from_bytes(frame[14:16], "big") & 0xFFF, *inner.vlan_ids))
-    if eth_type == 0x0800:
-        return Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
-    proto = frame[20]
-    start = 54
-    if proto == 0:
-        proto, start = frame[54], 62
-    icmpv6_type = frame[start] if proto == 58 else None
-    return Fields(frame[:6], frame[6:12], eth_type, proto, frame[22:38], frame[38:54], icmpv6_type)
-
-
 class World:
     """One core and its fabric. `order` decides which switch carries out its next edit in `steps`."""
 
@@ -130,6 +115,7 @@ class World:
         self.audits: list[Audit] = []
         self.log = MemoryLog()
         self.outcomes: list[ActionTaken | ActionRefused] = []
+        self.told_drained: tuple[int, ...] = ()
         self.packet_outs: list[tuple[Place, bytes]] = []
         self.applied = 0
         self.is_hasty = False
@@ -232,6 +218,8 @@ class World:
             self.log.write(effect)
         elif isinstance(effect, ActionTaken | ActionRefused):
             self.outcomes.append(effect)
+        elif isinstance(effect, SwitchesDrained):
+            self.told_drained = effect.dpids
         else:
             raise AssertionError(effect)
 

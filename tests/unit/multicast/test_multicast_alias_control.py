@@ -15,8 +15,9 @@ from controller.multicast.events import PolicyLoaded
 from controller.multicast.figures import multicast_figures
 from controller.service_classes.goals import Goal, GoalKind
 from controller.wire.addresses import parse_ip
+from wire_frames import fields_of
 
-from .conftest import GROUP, OPEN, fields_of, leaf_spine
+from .conftest import GROUP, OPEN, leaf_spine
 
 OTHER = parse_ip("239.2.0.1")
 FAST = replace(OPEN, aliases=Aliases(mode="dynamic", pace="fast"))

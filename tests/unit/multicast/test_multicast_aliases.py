@@ -19,8 +19,9 @@ from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.wire.addresses import parse_ip
 from controller.wire.ethernet import with_tag
 from controller.wire.udp import encode_udp
+from wire_frames import fields_of
 
-from .conftest import GROUP, GROUP_V6, OPEN, fields_of, leaf_spine
+from .conftest import GROUP, GROUP_V6, OPEN, leaf_spine
 from .vlan_world import VlanWorld
 from .vlan_world import started as vlan_started
 

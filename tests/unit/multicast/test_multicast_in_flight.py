@@ -22,8 +22,9 @@ from controller.wire.addresses import parse_ip
 from topology.events import LinkDown, PortRole, PortRoleChanged
 from topology.generators.draft import Draft
 from topology.graph import Graph, NodeKind
+from wire_frames import fields_of
 
-from .conftest import World, fields_of, ring
+from .conftest import World, ring
 
 GROUP = parse_ip("239.1.2.3")
 POLICY = Policy(

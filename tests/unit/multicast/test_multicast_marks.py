@@ -14,8 +14,9 @@ from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.ethernet import with_tag
 from controller.wire.udp import encode_udp
+from wire_frames import fields_of
 
-from .conftest import GROUP, GROUP_V6, OPEN, fields_of
+from .conftest import GROUP, GROUP_V6, OPEN
 from .vlan_world import VlanWorld, started
 
 OTHER = parse_ip("239.9.9.9")

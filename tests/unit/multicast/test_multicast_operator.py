@@ -11,8 +11,8 @@ from controller.config.policy import Policy
 from controller.config.service_class_settings import Aliases
 from controller.config.settings import Limits, Multicast
 from controller.effects import ActionRefused, ActionTaken
+from controller.kernel.drains import avoided_links
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
-from controller.multicast.drains import avoided_links
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.packets import RecordType
@@ -389,6 +389,7 @@ def test_what_was_set_outlasts_a_restart_without_one_edit(make_world):
     members = ["h2", "h6", "h9", "h16"]
     check(world, members, ["h1"])
     assert first not in on_the_way(world)
+    world.told_drained = ()
     world.restart()
     world.connect_all()
     world.settle()
@@ -397,8 +398,10 @@ def test_what_was_set_outlasts_a_restart_without_one_edit(make_world):
     assert world.applied == 0
     check(world, members, ["h1"])
     assert world.core.switches.drained == {first}
+    assert world.told_drained == (first,)
     assert first not in on_the_way(world)
     done(world.do("switch-undrain", dpid=first))
+    assert world.told_drained == ()
     done(world.do("static-member-remove", group=NAME, dpid=place.dpid, port_no=place.port_no))
     done(world.do("router-port-remove", dpid=router.dpid, port_no=router.port_no, family=4))
     world.advance(1.0)

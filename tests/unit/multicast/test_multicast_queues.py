@@ -15,8 +15,9 @@ from controller.rules.model import OFPP_CONTROLLER, Output, SetQueue
 from controller.wire.addresses import parse_ip
 from controller.wire.udp import encode_udp
 from topology.events import PortRole, PortRoleChanged
+from wire_frames import fields_of
 
-from .conftest import GROUP, GROUP_V6, OPEN, fields_of
+from .conftest import GROUP, GROUP_V6, OPEN
 from .vlan_world import VlanWorld, started
 
 OTHER = parse_ip("239.9.9.9")

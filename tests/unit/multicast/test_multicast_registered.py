@@ -24,8 +24,9 @@ from controller.wire.ethernet import without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 from controller.wire.udp import encode_udp
+from wire_frames import fields_of
 
-from .conftest import OPEN, fields_of
+from .conftest import OPEN
 from .vlan_world import VlanWorld, started, vlans_of
 
 SOURCE, HOME, SHOP = 100, 20, 30

@@ -25,8 +25,9 @@ from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.packets import GroupRecord, RecordType, Report
 from controller.wire.udp import encode_udp
 from topology.events import HostLearnt
+from wire_frames import fields_of
 
-from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
+from .conftest import GRAPHS, GROUP, OPEN, World
 
 
 class VlanWorld(World):

@@ -28,6 +28,8 @@ from controller.unicast.settings import UnicastSettings
 from controller.wire.udp import encode_udp
 from topology.events import HostLearnt, LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
+from .reaching import populate
+
 End = tuple[int, int]
 Cable = tuple[int, int, int, int]
 KEYS_CACHED = 4096
@@ -320,3 +322,13 @@ def make_host() -> Callable[..., HostLearnt]:
 @pytest.fixture(scope="session")
 def make_fattree() -> Callable[..., tuple[list[Cable], list[End]]]:
     return fattree
+
+
+@pytest.fixture
+def fabric(make_bench, make_host, make_fattree):
+    bench = make_bench()
+    cables, ends = make_fattree(4)
+    bench.build(cables, ends)
+    hosts = [make_host(n, *end) for n, end in enumerate(ends, 1)]
+    populate(bench, hosts)
+    return bench, hosts, cables

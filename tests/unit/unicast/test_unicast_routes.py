@@ -10,34 +10,7 @@ from hypothesis import strategies as st
 
 from topology.events import HostGone, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
-
-def all_pairs(bench, hosts):
-    for one in hosts:
-        for other in hosts:
-            yield bench.trace((one.dpid, one.port_no), other.mac), one, other
-
-
-def assert_reachable(bench, hosts):
-    for out, one, other in all_pairs(bench, hosts):
-        expected = [] if one is other else [(other.dpid, other.port_no)]
-        assert out == expected, (one, other)
-
-
-def populate(bench, hosts):
-    for host in hosts:
-        bench.feed(host)
-    bench.run(0.1)
-    bench.meet(hosts)
-
-
-@pytest.fixture
-def fabric(make_bench, make_host, make_fattree):
-    bench = make_bench()
-    cables, ends = make_fattree(4)
-    bench.build(cables, ends)
-    hosts = [make_host(n, *end) for n, end in enumerate(ends, 1)]
-    populate(bench, hosts)
-    return bench, hosts, cables
+from .reaching import all_pairs, assert_reachable, components, fabrics, populate
 
 
 def test_every_host_reaches_every_other_on_a_fattree(fabric):
@@ -253,18 +226,6 @@ def test_after_a_restart_a_switch_that_comes_late_keeps_what_its_hosts_asked_for
     assert new.host_rules() == expected
 
 
-@st.composite
-def fabrics(draw):
-    """Switches, cables on distinct ports, hosts, and what of it is down in the end."""
-    count = draw(st.integers(2, 7))
-    pairs = [(a, b) for a in range(1, count + 1) for b in range(a + 1, count + 1)]
-    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1, max_size=12))
-    cables = [(a, 10 + n, b, 10 + n) for n, (a, b) in enumerate(chosen)]
-    homes = draw(st.lists(st.integers(1, count), min_size=1, max_size=6))
-    down = draw(st.lists(st.sampled_from(cables), unique=True, max_size=4))
-    return count, cables, homes, down
-
-
 @settings(max_examples=100, deadline=None)
 @given(fabrics(), st.randoms(use_true_random=False), st.sampled_from([1, 4, 0]))
 def test_entries_depend_on_the_topology_alone(make_bench, make_host, fabric, random, version):
@@ -311,14 +272,6 @@ def test_entries_depend_on_the_topology_alone(make_bench, make_host, fabric, ran
     for out, one, other in all_pairs(straight, hosts):
         connected = reach[one.dpid] == reach[other.dpid] and one is not other
         assert out == ([(other.dpid, other.port_no)] if connected else [])
-
-
-def components(count, cables):
-    label = {dpid: dpid for dpid in range(1, count + 1)}
-    for _ in range(count):
-        for a, _port_a, b, _port_b in cables:
-            label[a] = label[b] = min(label[a], label[b])
-    return label
 
 
 def test_a_switch_that_returns_with_openflow_1_0_gets_its_entries_there(make_bench, make_host):
