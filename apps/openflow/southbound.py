@@ -23,6 +23,7 @@ from controller.events import (
 )
 from controller.kernel.notices import NoticeLimiter
 from controller.rules import of10_roles
+from controller.rules.lowering import LOWERINGS
 from controller.rules.of13_resources import decode_role_reply
 from controller.wire.ethernet import ETHERTYPE_LLDP
 
@@ -36,7 +37,7 @@ Answer: TypeAlias = BarrierReplied | EditFailed | FlowStatsReceived | ResourcesR
 _PACKET_IN = 10
 _ERROR = 1
 _STATS_REPLIES = {OPENFLOW_1_0: 17, OPENFLOW_1_3: 19}
-_BARRIER_REPLIES = {OPENFLOW_1_0: 19, OPENFLOW_1_3: 21}
+_BARRIER_REPLIES = {version: lowering.barrier_reply for version, lowering in LOWERINGS.items()}
 _FLOW_STATS = 1
 _RESOURCES = frozenset((7, 10))
 """Multipart replies that tell groups and meters."""

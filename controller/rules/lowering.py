@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
 from controller.rules import of10, of10_roles, of13, of13_resources
 from controller.rules.model import Entry, FlowEntry, FlowKey, Resource
-from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible, PacketIn
+from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
 
@@ -16,7 +16,8 @@ from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 class Lowering:
     """One OpenFlow version; see the functions of the same names in `of13`, `of13_resources` and `of10`.
 
-    `table_full` is the type and code of the error that a switch without room gives. `resource_kinds` is what beside
+    `barrier_reply` is the type of the message that answers a barrier request, `table_full` the type and code of the
+    error that a switch without room gives. `resource_kinds` is what beside
     flow entries a switch can hold; where that is nothing no resource is expressible.
     """
 
@@ -29,8 +30,7 @@ class Lowering:
     encode_flow_stats_entry: Callable[[FlowCounter], bytes]
     encode_flow_stats_reply: Callable[[int, bool, bytes], bytes]
     decode_flow_stats: Callable[..., FlowStats]
-    decode_barrier_reply: Callable[[bytes], int | None]
-    decode_packet_in: Callable[[bytes], PacketIn | None]
+    barrier_reply: int
     resource_expressible: Callable[[Resource], str | None]
     table_full: tuple[int, int]
     resource_kinds: tuple[str, ...]
@@ -78,8 +78,7 @@ LOWERINGS: dict[int, Lowering] = {
         encode_flow_stats_entry=of10.encode_flow_stats_entry,
         encode_flow_stats_reply=of10.encode_flow_stats_reply,
         decode_flow_stats=of10.decode_flow_stats,
-        decode_barrier_reply=of10.decode_barrier_reply,
-        decode_packet_in=of10.decode_packet_in,
+        barrier_reply=of10.OFPT_BARRIER_REPLY,
         resource_expressible=of10.resource_expressible,
         table_full=(3, 0),
         resource_kinds=(),
@@ -96,8 +95,7 @@ LOWERINGS: dict[int, Lowering] = {
         encode_flow_stats_entry=of13.encode_flow_stats_entry,
         encode_flow_stats_reply=of13.encode_flow_stats_reply,
         decode_flow_stats=of13.decode_flow_stats,
-        decode_barrier_reply=of13.decode_barrier_reply,
-        decode_packet_in=of13.decode_packet_in,
+        barrier_reply=of13.OFPT_BARRIER_REPLY,
         resource_expressible=of13_resources.resource_expressible,
         table_full=(5, 1),
         resource_kinds=of13_resources.KINDS,

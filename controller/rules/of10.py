@@ -31,13 +31,11 @@ from controller.rules.openflow import (
     MATCHES_CACHED,
     NO_BUFFER,
     OFPT_FLOW_MOD,
-    OFPT_PACKET_IN,
     OFPT_PACKET_OUT,
     REPLY_MORE,
     FlowCounter,
     FlowStats,
     NotExpressible,
-    PacketIn,
     counter,
     dscp_problem,
     match_problem,
@@ -50,7 +48,7 @@ VERSION = 1
 OFPFC_MODIFY_STRICT, OFPFC_DELETE_STRICT = 2, 4
 
 _OFPT_STATS_REQUEST, _OFPT_STATS_REPLY = 16, 17
-_OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 18, 19
+_OFPT_BARRIER_REQUEST, OFPT_BARRIER_REPLY = 18, 19
 _OFPST_FLOW = 1
 _OFPTT_ALL = 0xFF
 _OFPP_MAX, _OFPP_CONTROLLER, _OFPP_NONE = 0xFF00, 0xFFFD, 0xFFFF
@@ -77,7 +75,6 @@ _OUTPUT = Struct("!HHHH")
 _ENQUEUE = Struct("!HHH6xI")
 _FLOW_STATS = Struct("!HBx40sIIHHH6xQQQ")
 _PACKET_OUT = Struct("!BBHIIHH")
-_PACKET_IN = Struct("!BBHIIHHBx")
 _HH = Struct("!HH")
 _SET_DL_DST = _HH.pack(_OFPAT_SET_DL_DST, 16)
 _SET_VLAN_VID = _HH.pack(_OFPAT_SET_VLAN_VID, 8)
@@ -257,23 +254,6 @@ def encode_flow_stats_request(xid: int, _cookie: int, _cookie_mask: int) -> byte
     """Ask for all entries: OpenFlow 1.0 cannot ask by cookie, `decode_flow_stats` filters."""
     head = HEADER.pack(VERSION, _OFPT_STATS_REQUEST, 56, xid) + _HH.pack(_OFPST_FLOW, 0)
     return head + _EVERYTHING + bytes((_OFPTT_ALL, 0)) + _OFPP_NONE.to_bytes(2, "big")
-
-
-def decode_barrier_reply(message: bytes) -> int | None:
-    """Return the xid of a barrier reply, None where it is none."""
-    if len(message) < 8 or message[1] != _OFPT_BARRIER_REPLY:
-        return None
-    return int.from_bytes(message[4:8], "big")
-
-
-def decode_packet_in(message: bytes) -> PacketIn | None:
-    """Read a packet-in; None where it is none or is cut short."""
-    if len(message) < 18 or message[1] != OFPT_PACKET_IN:
-        return None
-    _, _, length, _, _, _, in_port, reason = _PACKET_IN.unpack_from(message)
-    if not 18 <= length <= len(message):
-        return None
-    return PacketIn(in_port, message[18:length], reason, 0, 0)
 
 
 def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> FlowStats:

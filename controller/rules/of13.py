@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from struct import Struct
-from struct import error as struct_error
 from typing import TypeVar
 
 from controller.rules.model import (
@@ -34,27 +33,25 @@ from controller.rules.openflow import (
     HEADER,
     NO_BUFFER,
     OFPT_FLOW_MOD,
-    OFPT_PACKET_IN,
     OFPT_PACKET_OUT,
     REPLY_MORE,
     FlowCounter,
     FlowStats,
     NotExpressible,
-    PacketIn,
     counter,
     dscp_problem,
     read_flow_stats,
     tag_problem,
     vlan_id_problem,
 )
-from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, OFPVID_PRESENT, VLAN_VID, decode_match, match_bytes
+from controller.rules.oxm import MATCHES, OFPMT_OXM, OFPVID_PRESENT, VLAN_VID, decode_match, match_bytes
 from controller.wire.ethernet import ETHERTYPE_VLAN
 
 VERSION = 4
 OFPFC_ADD, OFPFC_DELETE_STRICT = 0, 4
 
 _OFPT_MULTIPART_REQUEST, _OFPT_MULTIPART_REPLY = 18, 19
-_OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 20, 21
+_OFPT_BARRIER_REQUEST, OFPT_BARRIER_REPLY = 20, 21
 _OFPMP_FLOW = 1
 _OFPTT_ALL = 0xFF
 _OFPP_ANY = _OFPG_ANY = 0xFFFFFFFF
@@ -74,7 +71,6 @@ instructions is added; what differs by entry; and its end, which is the same for
 _OUTPUT = Struct("!HHIH6x")
 _FLOW_STATS = Struct("!HBxIIHHHH4xQQQ")
 _PACKET_OUT = Struct("!BBHIIIH6x")
-_PACKET_IN = Struct("!BBHIIHBBQHH")
 _U8, _U16, _U32, _U64, _HH, _HHI, _IH = map(Struct, ("!B", "!H", "!I", "!Q", "!HH", "!HHI", "!IH"))
 
 _SET_ETH_DST = bytes.fromhex("0019001080000606")
@@ -228,31 +224,6 @@ def encode_flow_stats_request(xid: int, cookie: int, cookie_mask: int) -> bytes:
     head = HEADER.pack(VERSION, _OFPT_MULTIPART_REQUEST, 56, xid) + _HHI.pack(_OFPMP_FLOW, 0, 0)
     where = _U8.pack(_OFPTT_ALL) + bytes(3) + _U32.pack(_OFPP_ANY) + _U32.pack(_OFPG_ANY) + bytes(4)
     return head + where + _U64.pack(cookie) + _U64.pack(cookie_mask) + _HHI.pack(OFPMT_OXM, 4, 0)
-
-
-def decode_barrier_reply(message: bytes) -> int | None:
-    """Return the xid of a barrier reply, None where it is none."""
-    if len(message) < 8 or message[1] != _OFPT_BARRIER_REPLY:
-        return None
-    return int.from_bytes(message[4:8], "big")
-
-
-def decode_packet_in(message: bytes) -> PacketIn | None:
-    """Read a packet-in; None where it is none, is cut short or does not name its port."""
-    if len(message) < 32 or message[1] != OFPT_PACKET_IN:
-        return None
-    _, _, length, _, _, _, reason, table, cookie, _, match_length = _PACKET_IN.unpack_from(message)
-    start = 24 + (match_length + 7 & ~7) + 2
-    if start > length or length > len(message) or match_length < 12:
-        return None
-    if message[28:32] == IN_PORT:
-        in_port: int | None = int.from_bytes(message[32:36], "big")
-    else:
-        try:
-            in_port = decode_match(message, 28, 24 + match_length)[0].in_port
-        except (struct_error, ValueError):
-            return None
-    return None if in_port is None else PacketIn(in_port, message[start:length], reason, cookie, table)
 
 
 def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> FlowStats:

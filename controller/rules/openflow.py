@@ -29,7 +29,6 @@ ACTIONS_CACHED = 16384
 
 OFPT_ERROR = 1
 OFPT_SET_CONFIG = 9
-OFPT_PACKET_IN = 10
 OFPT_PACKET_OUT = 13
 OFPT_FLOW_MOD = 14
 
@@ -73,16 +72,6 @@ class FlowStats(NamedTuple):
     more: bool
     entries: tuple[FlowCounter, ...]
     fault: str | None = None
-
-
-class PacketIn(NamedTuple):
-    """A packet sent to the controller; OpenFlow 1.0 has neither cookie nor table, both are 0."""
-
-    in_port: int
-    data: bytes
-    reason: int
-    cookie: int
-    table: int
 
 
 class ErrorReply(NamedTuple):

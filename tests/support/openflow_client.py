@@ -56,7 +56,8 @@ class Client:
         errors = []
         while True:
             message = self.receive()
-            if lowering.decode_barrier_reply(message) == batch.first_xid + len(batch.edits):
+            if message[1] == lowering.barrier_reply:
+                assert int.from_bytes(message[4:8], "big") == batch.first_xid + len(batch.edits)
                 return errors
             error = decode_error(message)
             if error is not None:

@@ -12,11 +12,11 @@ from fabric_simulator import messages
 from fabric_simulator.fabric import SimulatedFabric
 from fabric_simulator.switch import Service
 
+from apps.openflow.southbound import packet_in
 from controller.discovery.base_rules import base_rules
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.of13 import (
     decode_flow_stats,
-    decode_packet_in,
     encode_barrier,
     encode_flow_stats_request,
     encode_packet_out,
@@ -197,11 +197,11 @@ def test_an_lldp_frame_crosses_its_cable_to_a_switch_that_hands_it_over(peers: P
     peers.wait(far, messages.BARRIER_REPLY)
     assert fabric.watch.packet_ins == 0
     peers.send(near, leave)
-    (arrived,) = (decode_packet_in(message) for message in peers.wait(far, messages.PACKET_IN))
+    (arrived,) = (packet_in(far, OPENFLOW_1_3, message) for message in peers.wait(far, messages.PACKET_IN))
     assert arrived is not None
     assert (arrived.in_port, arrived.data) == (far_port, frame)
     peers.send(near, put_all(base_rules(OPENFLOW_1_3)), encode_packet_out([port_no], ECHO_MAC + echo, 4))
-    (returned,) = (decode_packet_in(message) for message in peers.wait(near, messages.PACKET_IN))
+    (returned,) = (packet_in(near, OPENFLOW_1_3, message) for message in peers.wait(near, messages.PACKET_IN))
     assert returned is not None
     assert (returned.in_port, returned.data) == (port_no, NEAREST_BRIDGE_MAC + echo)
 

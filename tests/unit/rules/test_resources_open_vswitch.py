@@ -92,7 +92,7 @@ class Controller:
         event: Any = None
         if message[1] == ECHO_REQUEST:
             self.client.send(HEADER.pack(4, ECHO_REPLY, len(message), xid) + message[8:])
-        elif LOWERING.decode_barrier_reply(message) is not None:
+        elif message[1] == LOWERING.barrier_reply:
             event = BarrierReplied(DPID, xid)
         elif error is not None:
             event = EditFailed(DPID, *error)

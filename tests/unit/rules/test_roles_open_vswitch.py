@@ -94,7 +94,7 @@ class Controller:
         event: Any = None
         if message[1] == ECHO_REQUEST:
             self.client.send(HEADER.pack(version, ECHO_REPLY, len(message), xid) + message[8:])
-        elif self.lowering.decode_barrier_reply(message) is not None:
+        elif message[1] == self.lowering.barrier_reply:
             event = BarrierReplied(DPID, xid)
         elif error is not None:
             event = EditFailed(DPID, *error)

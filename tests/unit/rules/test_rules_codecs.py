@@ -296,8 +296,6 @@ def test_noise_never_raises(noise, kind, version):
     message = bytes([version, kind]) + noise
     lowering = LOWERINGS[version]
     lowering.decode_flow_stats(message)
-    lowering.decode_packet_in(message)
-    lowering.decode_barrier_reply(message)
     decode_error(message)
 
 
@@ -312,9 +310,7 @@ def test_a_hundred_thousand_random_messages_never_raise(version):
         head = struct.pack("!HH", 1, 0) + (bytes(4) if version == 4 else b"")
         stats = struct.pack("!BBHI", version, kind, 8 + len(head) + len(entry), number) + head + entry
         assert lowering.decode_flow_stats(stats).xid == number
-        lowering.decode_packet_in(struct.pack("!BBHI", version, 10, 8 + len(body), 0) + body)
         lowering.decode_flow_stats(body)
-        lowering.decode_packet_in(body)
         decode_error(body)
 
 
@@ -383,28 +379,6 @@ def test_flow_stats_request_bytes():
 
 def test_replies_are_read():
     assert decode_error(struct.pack("!BBHIHH", 4, 1, 12, 99, 5, 1)) == ErrorReply(99, 5, 1)
-    assert of13.decode_barrier_reply(struct.pack("!BBHI", 4, 21, 8, 99)) == 99
-    assert of10.decode_barrier_reply(struct.pack("!BBHI", 1, 19, 8, 99)) == 99
-    assert of13.decode_barrier_reply(struct.pack("!BBHI", 4, 19, 8, 99)) is None
-
-
-@pytest.mark.parametrize("in_port_first", [True, False])
-def test_packet_in_of_1_3(in_port_first):
-    in_port, metadata = struct.pack("!II", 0x80000004, 42), struct.pack("!IQ", 0x80000408, 7)
-    fields = in_port + metadata if in_port_first else metadata + in_port
-    body = struct.pack("!IHBBQHH", 0xFFFFFFFF, 5, 1, 2, 0xC0, 1, 4 + len(fields)) + fields
-    body += bytes(-(4 + len(fields)) % 8) + b"\0\0frame"
-    message = struct.pack("!BBHI", 4, 10, 8 + len(body), 0) + body
-    assert of13.decode_packet_in(message) == (42, b"frame", 1, 0xC0, 2)
-    for length in range(len(message)):
-        assert of13.decode_packet_in(message[:length]) is None
-
-
-def test_packet_in_of_1_0():
-    message = struct.pack("!BBHIIHHBx", 1, 10, 18 + 5, 0, 0xFFFFFFFF, 5, 42, 1) + b"frame"
-    assert of10.decode_packet_in(message) == (42, b"frame", 1, 0, 0)
-    for length in range(len(message)):
-        assert of10.decode_packet_in(message[:length]) is None
 
 
 @given(versioned_rules)

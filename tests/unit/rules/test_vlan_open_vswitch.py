@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fabric_simulator import messages
 from fabric_simulator.frames import changed, fields_of
 
 from apps.emulation.processes import run
+from apps.openflow.southbound import packet_in
 from controller.effects import ApplyEdits, Put, Remove
 from controller.rules.evaluate import FlowTables
 from controller.rules.lowering import LOWERINGS
@@ -146,8 +148,10 @@ def test_frames_come_out_as_the_evaluation_says(client: Client) -> None:
         client.send(lowering.encode_packet_out((OFPP_TABLE,), frame, xid))
         heard = []
         while len(heard) < len(expected):
-            packet = lowering.decode_packet_in(client.receive())
-            if packet is not None:
+            message = client.receive()
+            if message[1] == messages.PACKET_IN:
+                packet = packet_in(1, client.version, message)
+                assert packet is not None
                 heard.append(packet.data)
         assert heard == expected, frame.hex()
     counts = {entry.rule: entry.packet_count for entry in client.counters()}
