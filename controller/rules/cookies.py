@@ -6,22 +6,28 @@ from hashlib import blake2b
 
 from controller.rules.pipeline import DISCOVERY_TAG, SENDER_COOKIE_BIT
 
+_DIGEST_BYTES = 6
+_GROUP_ORIGIN = blake2b(b"('group', ", digest_size=_DIGEST_BYTES)
+
 
 def cookie_of(app_tag: int, *origin: object) -> int:
     """Return the cookie of an origin: `app_tag` in the upper 16 bits, a stable hash of `origin` in the others.
 
     An origin is made of strings, bytes, numbers and tuples of them.
     """
-    digest = blake2b(repr(origin).encode(), digest_size=6).digest()
+    digest = blake2b(repr(origin).encode(), digest_size=_DIGEST_BYTES).digest()
     return app_tag << 48 | int.from_bytes(digest, "big")
 
 
 def group_cookie(app_tag: int, group: bytes) -> int:
     """Return the cookie of a group's entries, by its name.
 
-    `SENDER_COOKIE_BIT` is left to who knows which entries are those of senders.
+    It is `cookie_of` with ``"group"`` and the name, the beginning of which is hashed once for all. `SENDER_COOKIE_BIT`
+    is left to who knows which entries are those of senders.
     """
-    return cookie_of(app_tag, "group", group) & ~SENDER_COOKIE_BIT
+    hashed = _GROUP_ORIGIN.copy()
+    hashed.update(f"{group!r})".encode())
+    return (app_tag << 48 | int.from_bytes(hashed.digest(), "big")) & ~SENDER_COOKIE_BIT
 
 
 VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))

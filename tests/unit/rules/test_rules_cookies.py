@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from controller.rules.cookies import cookie_of, group_cookie
 from controller.rules.pipeline import SENDER_COOKIE_BIT
 
@@ -19,3 +22,8 @@ def test_the_cookie_of_a_group_is_its_own_and_leaves_the_bit_of_senders_alone():
     cookies = [group_cookie(0x5602, name) for name in names]
     assert len(set(cookies)) == len(names)
     assert all(cookie >> 48 == 0x5602 and not cookie & SENDER_COOKIE_BIT for cookie in cookies)
+
+
+@given(st.integers(0, 0xFFFF), st.binary(max_size=18))
+def test_a_groups_cookie_is_that_of_its_origin(app_tag, group):
+    assert group_cookie(app_tag, group) == cookie_of(app_tag, "group", group) & ~SENDER_COOKIE_BIT
