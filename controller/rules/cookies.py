@@ -22,8 +22,8 @@ def cookie_of(app_tag: int, *origin: object) -> int:
 def group_cookie(app_tag: int, group: bytes) -> int:
     """Return the cookie of a group's entries, by its name.
 
-    It is `cookie_of` with ``"group"`` and the name, the beginning of which is hashed once for all. `SENDER_COOKIE_BIT`
-    is left to who knows which entries are those of senders.
+    It is `cookie_of` with ``"group"`` and the name, the beginning of which is hashed once for all.
+    `SENDER_COOKIE_BIT` is left to who knows which entries are those of senders.
     """
     hashed = _GROUP_ORIGIN.copy()
     hashed.update(f"{group!r})".encode())
