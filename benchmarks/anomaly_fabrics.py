@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -98,7 +99,11 @@ def main() -> None:
         futures = [
             pool.submit(judged, seed, tuple(args.hours), args.faults, args.least_own_windows) for seed in seeds
         ]
-        outcomes = [future.result() for future in futures]
+        print_outcomes([future.result() for future in futures])
+
+
+def print_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """Print which faults were told, by kind, and how often others were."""
     settings = Anomaly()
     two_windows_s = 2 * settings.interval_s * settings.window_samples
     found = [each for outcome in outcomes for each in outcome.found]

@@ -408,7 +408,8 @@ class AnomalyCore:
                     round(float(found.overall[index]), 3),
                     kind_of_fault(metrics, confirmed[index]),
                     _text(member_name(key), metric, value, others, len(rows) - 1),
-                    metric.kind is MetricSubject.LOAD and value < SILENT_SHARE * others,
+                    metric.kind is MetricSubject.SILENCE
+                    or (metric.kind is MetricSubject.LOAD and value < SILENT_SHARE * others),
                     *(("", "") if former is None else (former.other_end, former.part_of)),
                 )
             elif former is not None and self.learning.quiet[row] >= self.settings.hold_off_windows:

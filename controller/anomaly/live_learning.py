@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.anomaly.live_metrics import METRICS_AT_MOST, Metric, MetricSubject
+from controller.anomaly.live_metrics import METRICS_AT_MOST, Metric, MetricSubject, silent_pct
 from controller.anomaly.peers.combination import combined
 from controller.anomaly.peers.distances import bin_sizes, reference_distance, sorted_windows
 from controller.anomaly.peers.scoring import (
@@ -31,8 +31,10 @@ Rows = NDArray[np.intp]
 OVERALL = METRICS_AT_MOST
 """The column, behind those of the metrics, of what holds for all of them together."""
 
-_ARRAYS = ("windows", "largest", "largest_own", "reference", "recent", "quiet", "accumulator", "is_switch")
+_ARRAYS = ("windows", "largest", "largest_own", "reference", "recent", "quiet", "accumulator", "is_switch", "usual")
 
+_ONE_SIDED = {MetricSubject.IMPAIRMENT, MetricSubject.SILENCE}
+"""What nobody has too little of. A member's own past is no excuse for it either."""
 LOAD_RESOLUTION = 0.05
 """Loads are not told apart by less than this share of the group's."""
 STANDING_AT_MOST = 3.0
@@ -66,6 +68,9 @@ class Learning:
         int32[rows]: windows in a row without an anomaly; the persistence of Kasick et al., 4.3.
     is_switch
         bool[rows], whether the member is a switch: its metrics are others than those of ports.
+    usual
+        float32[rows], packets per second that a port to another switch carries, the mean of the windows learnt from;
+        0 where not known.
     """
 
     def __init__(self, settings: Anomaly) -> None:
@@ -81,6 +86,7 @@ class Learning:
         self.quiet = np.zeros(0, np.int32)
         self.accumulator = np.zeros(0, np.int32)
         self.is_switch = np.zeros(0, np.bool_)
+        self.usual = np.zeros(0, np.float32)
 
     def configure(self, settings: Anomaly) -> None:
         """Go on with other settings of the same chain."""
@@ -90,7 +96,7 @@ class Learning:
     @property
     def bytes_per_row(self) -> int:
         """Memory that a row takes."""
-        return METRICS_AT_MOST * (12 + 4 * self.settings.window_samples + 8) + 16
+        return METRICS_AT_MOST * (12 + 4 * self.settings.window_samples + 8) + 20
 
     def fit(self, capacity: int) -> None:
         """Make room for rows."""
@@ -102,7 +108,7 @@ class Learning:
 
     def forget(self, rows: Rows) -> None:
         """Let what is known of members begin anew."""
-        for array in (self.windows, self.largest, self.largest_own, self.reference):
+        for array in (self.windows, self.largest, self.largest_own, self.reference, self.usual):
             array[rows] = 0
         self.recent[rows] = 0
         self.quiet[rows] = self.accumulator[rows] = 0
@@ -148,14 +154,19 @@ class Learning:
         for column, metric in enumerate(metrics):
             if not getattr(settings.watch, metric.watch) or np.isnan(values[column]).all():
                 continue
-            samples = sorted_windows(values[column], settings.window_samples, settings.window_samples)
+            of_metric = values[column]
+            if metric.kind is MetricSubject.SILENCE:
+                of_metric = silent_pct(of_metric, self.usual[rows].astype(np.float64), settings)
+            samples = sorted_windows(of_metric, settings.window_samples, settings.window_samples)
             measured = self._measure(group, column, metric, rows, samples)
             distances.append((column, samples, measured))
             limits = self._limits(column, metric, rows)
             score = scored(measured, self._peers, limits).peers[0]
-            if metric.kind is not MetricSubject.IMPAIRMENT and settings.own_history:
+            if metric.kind in _ONE_SIDED:
+                score = _of_the_worse(score, samples[0])
+            elif settings.own_history:
                 score = held_to_own_past(score, self._own_past(column, rows, measured, limits))
-            score[self.windows[rows, column] < settings.least_windows] = np.nan
+            score[self.windows[rows, column] < self._least_windows(metric)] = np.nan
             scores[:, column] = score
             yield
         known = ~np.isnan(scores).all(axis=1)
@@ -164,6 +175,8 @@ class Learning:
             columns = [scores[None, known, column] for column in range(len(metrics))]
             overall[known] = combined(columns, settings.combined_share, settings.ratio_max)[0]
         for column, samples, measured in distances:
+            if metrics[column].kind is MetricSubject.SILENCE:
+                self._learn_usual(column, rows, values[column], scores[:, column])
             self._learn(column, rows, samples[0], measured, scores[:, column])
         self._persist(rows[known], scores[known], overall[known])
         return Judgement(scores, overall)
@@ -223,6 +236,13 @@ class Learning:
         own = np.fmax(self.largest_own[rows, column] * beyond, SMALLEST_THRESHOLD_BINS)
         return Thresholds(peers, own)
 
+    def _least_windows(self, metric: Metric) -> int:
+        """Return the windows that come before a score: for silence the own past is what tells of it."""
+        settings = self.settings
+        if metric.kind is not MetricSubject.SILENCE:
+            return settings.least_windows
+        return max(settings.least_windows, min(settings.least_own_windows, settings.learning_windows))
+
     def _own_past(self, column: int, rows: Rows, measured: Distances, limits: Thresholds) -> Floats:
         """Return how far members are from their own past, (members,); NaN where that is too short to be a witness."""
         found = measured.own[0] / (limits.own * self.settings.margin)
@@ -240,6 +260,15 @@ class Learning:
         self.reference[chosen, column] = reference + (samples[learning] - reference) / count
         self.windows[chosen, column] += 1
 
+    def _learn_usual(self, column: int, rows: Rows, packets_per_s: Floats, score: Floats) -> None:
+        """Learn what ports carry, from windows as `_learn`."""
+        windows = self.windows[rows, column]
+        known = ~np.isnan(packets_per_s).all(axis=1)
+        learning = (windows < self.settings.learning_windows) & ~(score > 1) & known
+        usual = self.usual[rows[learning]]
+        count = windows[learning] + 1 + (usual > 0)
+        self.usual[rows[learning]] = usual + (np.nanmean(packets_per_s[learning], axis=1) - usual) / count
+
     def _persist(self, rows: Rows, scores: Floats, overall: Floats) -> None:
         k = self.settings.confirm_windows
         flags = np.concatenate([scores, overall[:, None]], axis=1) > 1
@@ -247,6 +276,23 @@ class Learning:
         out = flags[:, OVERALL]
         self.quiet[rows] = np.where(out, 0, self.quiet[rows] + 1)
         self.accumulator[rows] = np.maximum(0, self.accumulator[rows] + np.where(out, 1, -1))
+
+
+def _of_the_worse(score: Floats, samples: Floats) -> Floats:
+    """Return the scores of those that have more of what is bad than half of their peers, 0 for others.
+
+    Parameters
+    ----------
+    score : NDArray[np.float64]
+        (members,)
+    samples : NDArray[np.float64]
+        (members, window), NaN where not known.
+    """
+    known = ~np.isnan(samples[:, 0])
+    if known.sum() < 2:
+        return score
+    means = samples.mean(axis=1)
+    return np.where(means <= np.median(means[known]), np.minimum(score, 0.0), score)
 
 
 def peer_settings(settings: Anomaly) -> PeerSettings:

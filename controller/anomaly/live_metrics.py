@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from controller.anomaly.live_cells import LEAST_KNOWN, Cells
 from controller.anomaly.peers.combination import Verdict
+from controller.anomaly.peers.incidents import SILENT_SHARE
 from controller.anomaly.peers.resample import moving_average
 from controller.config.anomaly_settings import Anomaly
 
@@ -39,6 +40,7 @@ class MetricSubject(StrEnum):
     IMPAIRMENT = "impairment"
     STRESS = "stress"
     LOAD = "load"
+    SILENCE = "silence"
 
 
 class Metric(NamedTuple):
@@ -63,6 +65,13 @@ PORT_METRICS = (
     Metric("dropped_per_s", MetricSubject.STRESS, "drops", "dropped_per_s", "drops {:.3g} packets a second"),
     Metric("rx_utilisation_pct", MetricSubject.LOAD, "load", "utilisation_pct", "receives at {:.3g} % of its speed"),
     Metric("tx_utilisation_pct", MetricSubject.LOAD, "load", "utilisation_pct", "sends at {:.3g} % of its speed"),
+    Metric(
+        "silent_pct",
+        MetricSubject.SILENCE,
+        "silence",
+        "silent_pct",
+        "fell silent: it carries {:.3g} packets a second",
+    ),
 )
 SWITCH_METRICS = (
     Metric("cpu_pct", MetricSubject.STRESS, "cpu", "cpu_pct", "uses {:.3g} % of its CPU"),
@@ -98,7 +107,8 @@ def port_values(
     Returns
     -------
     NDArray[np.float64]
-        (`PORT_METRICS`, ports, window), NaN where not known.
+        (`PORT_METRICS`, ports, window), NaN where not known. Of silence these are the packets per second of both
+        directions, of ports to other switches, for `silent_pct`.
     """
     count = cells_needed(settings)
     sums, known = cells.sums(rows, end, count)
@@ -113,6 +123,7 @@ def port_values(
     means = sums / np.where(known >= LEAST_KNOWN, known * cells.interval_s, np.nan)
     for metric, quantity in ((1, ERRORS), (2, DROPPED), (3, FIRST_PCT), (4, SECOND_PCT)):
         found[metric] = _smoothed(means[quantity], settings)
+    found[5, joined] = _smoothed(means[RX_PACKETS, joined] + means[TX_PACKETS, joined], settings)
     return found
 
 
@@ -173,16 +184,39 @@ def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> 
     return np.where(enough, np.maximum(0.0, 100 * (grown - slack) / np.maximum(of, LEAST_PACKETS)), np.nan)
 
 
+def silent_pct(packets_per_s: Floats, usual_per_s: Floats, settings: Anomaly) -> Floats:
+    """Return how much of what ports usually carry is missing, in percent; 0 where they carry a tenth of it or more.
+
+    Parameters
+    ----------
+    packets_per_s : NDArray[np.float64]
+        (ports, window), smoothed.
+    usual_per_s : NDArray[np.float64]
+        (ports,), 0 where not known.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        (ports, window), NaN where not known or where it is usual that fewer than `LEAST_PACKETS` pass in the
+        smoothing time.
+    """
+    smoothing_s = settings.smoothing_samples * settings.interval_s
+    usual = np.where(usual_per_s * smoothing_s < LEAST_PACKETS, np.nan, usual_per_s)
+    share = packets_per_s / usual[:, None]
+    return np.where(share < SILENT_SHARE, 100 * (1 - share), np.where(np.isnan(share), np.nan, 0.0))
+
+
 def kind_of_fault(metrics: tuple[Metric, ...], anomalous: NDArray[np.bool_]) -> Verdict:
     """Return the verdict from which metrics, (metrics,), were anomalous for long enough.
 
     Errors and losses on a cable are a component's fault whatever the load. Drops and CPU are one where the load is
-    like the peers', else a difference in load: as latency and throughput in Kasick et al., 4.1.
+    like the peers', else a difference in load: as latency and throughput in Kasick et al., 4.1. Silence is a
+    difference in load too: what a port carried may have gone elsewhere, or have ended.
     """
     kinds = {metric.kind for metric, is_out in zip(metrics, anomalous.tolist(), strict=False) if is_out}
     if MetricSubject.IMPAIRMENT in kinds:
         return "component fault"
-    if MetricSubject.LOAD in kinds:
+    if kinds & {MetricSubject.LOAD, MetricSubject.SILENCE}:
         return "load difference"
     return "component fault" if MetricSubject.STRESS in kinds else "not told"
 

@@ -15,6 +15,9 @@ class Watched:
     errors: bool = other(SettingType.BOOLEAN, True, "Receive and transmit errors of ports.")
     drops: bool = other(SettingType.BOOLEAN, True, "Packets that ports drop.")
     load: bool = other(SettingType.BOOLEAN, True, "Utilisation of ports, packets through switches.")
+    silence: bool = other(
+        SettingType.BOOLEAN, True, "Ports to other switches that carry less than a tenth of what they used to."
+    )
     cpu: bool = other(SettingType.BOOLEAN, True, "CPU of switches (`monitor.ovsdb`).")
     forwarding: bool = other(
         SettingType.BOOLEAN,
@@ -31,6 +34,7 @@ class Least:
     errors_per_s: float = number(0.01, 1e-9, 1e9, "1/s", "Of errors.")
     dropped_per_s: float = number(0.1, 1e-9, 1e9, "1/s", "Of dropped packets.")
     utilisation_pct: float = number(1, 1e-6, 100, "%", "Of utilisation.")
+    silent_pct: float = number(10, 1e-6, 100, "%", "Of the share of a port's usual packets that is missing.")
     cpu_pct: float = number(2, 1e-6, 100, "%", "Of CPU.")
     unforwarded_pct: float = number(0.5, 1e-6, 100, "%", "Of the share of packets that a switch does not send on.")
     packets_per_s: float = number(100, 1e-6, 1e12, "1/s", "Of packets through a switch.")

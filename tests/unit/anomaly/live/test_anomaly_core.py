@@ -9,6 +9,7 @@ from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyChanged, MemberKey, OpenAnomaly, RetrainAsked
 from controller.anomaly.live_faults import FaultReporter
 from controller.anomaly.live_members import member_name
+from controller.anomaly.live_state import all_changed, changes, restore
 from controller.anomaly.live_view import AnomalySections
 from controller.config.anomaly_settings import Anomaly
 from controller.snapshot.events import State
@@ -57,6 +58,10 @@ def raised(effects: list) -> set[str]:
     return {effect.anomaly.member for effect in effects if effect.state is State.RAISED}
 
 
+def of_ports(effects: list) -> list:
+    return [effect for effect in effects if effect.anomaly.key[1] != WHOLE_SWITCH]
+
+
 def test_a_calm_fabric_raises_nothing():
     fabric = SampledFabric()
     core = watched(fabric)
@@ -100,7 +105,7 @@ def test_errors_are_a_fault_and_load_is_a_difference():
 def test_both_ends_of_a_cable_are_told_as_one_fault():
     fabric, core = after_learning()
     fabric.extra_pps[1, 2] = 200_000.0
-    (turned,) = (one for one in fabric.feed(core, 40) if one.anomaly.key[1] != WHOLE_SWITCH)
+    (turned,) = of_ports(fabric.feed(core, 40))
     assert set(core.open) >= {(1, 2), (102, 1)}
     main = turned.anomaly
     (part,) = {(1, 2), (102, 1)} - {main.key}
@@ -115,7 +120,7 @@ def test_both_ends_of_a_cable_are_told_as_one_fault():
     assert (shown["member"], shown["other_end"]) == (main.member, f"{part[0]}:{part[1]}")
     assert shown["text"].endswith(f" The other end of its cable, {part[0]}:{part[1]}, is unlike its peers too.")
     fabric.extra_pps.clear()
-    effects = [one for one in fabric.feed(core, 60) if one.anomaly.key[1] != WHOLE_SWITCH]
+    effects = of_ports(fabric.feed(core, 60))
     assert [(one.state, one.anomaly.key) for one in effects] == [(State.CLEARED, main.key)]
     assert core.open == core.faults.told == {}
 
@@ -149,6 +154,67 @@ def test_who_fell_silent_comes_before_those_that_took_over_its_traffic():
     assert ends[0] == {"1:1", "101:1"} and shown[0]["member"] in ends[0]
     assert {"1:2", "102:1"} in ends and {"1:3", "103:1"} in ends and len(ends) == 3
     assert shown[0]["score"] < shown[1]["score"]
+
+
+def silenced(fabric: SampledFabric, pps: float, *cables: tuple[int, int]) -> None:
+    """Have the cables between a leaf and a spine carry no more than `pps`."""
+    for leaf, spine in cables:
+        for key in ((leaf, spine), (100 + spine, leaf)):
+            fabric.extra_pps[key] = pps - fabric.pps
+
+
+@pytest.mark.parametrize(("left_pps", "told"), [(0.0, True), (50.0, True), (200.0, False)])
+def test_a_cable_that_carries_less_than_a_tenth_of_its_usual_is_told_once_as_silent(left_pps: float, told: bool):
+    fabric, core = after_learning()
+    silenced(fabric, left_pps, (2, 1))
+    effects = of_ports(fabric.feed(core, 40))
+    if not told:
+        assert effects == []
+        return
+    (anomaly,) = (effect.anomaly for effect in effects)
+    assert {anomaly.member, anomaly.other_end} == {"2:1", "101:2"}
+    assert (anomaly.metric, anomaly.verdict, anomaly.is_silent) == ("silent_pct", "load difference", True)
+    assert "fell silent: it carries " in anomaly.text
+    fabric.extra_pps.clear()
+    assert [effect.state for effect in of_ports(fabric.feed(core, 60))] == [State.CLEARED]
+
+
+def test_where_all_cables_fall_silent_none_is_told():
+    fabric, core = after_learning()
+    silenced(fabric, 10.0, *((leaf, spine) for leaf in fabric.leaves for spine in (1, 2)))
+    assert fabric.feed(core, 60) == []
+
+
+def test_a_cable_that_was_silent_again_and_again_while_it_was_learnt_is_not_told():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    for second in range(int(LEARNT_S)):
+        fabric.extra_pps.clear()
+        if second % 40 < 20:
+            silenced(fabric, 0.0, (2, 1))
+        assert fabric.feed(core, 1) == []
+    silenced(fabric, 0.0, (2, 1))
+    assert fabric.feed(core, 40) == []
+
+
+def test_of_two_peers_the_one_that_goes_on_is_not_told():
+    fabric = SampledFabric(leaves=2, spines=1)
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    silenced(fabric, 0.0, (2, 1))
+    (told,) = of_ports(fabric.feed(core, 40))
+    assert told.anomaly.member in {"2:1", "101:2"}
+    assert not core.open.keys() & {(1, 1), (101, 1)}
+
+
+def test_what_a_cable_usually_carries_is_kept_over_a_restart():
+    fabric, core = after_learning()
+    all_changed(core)
+    again = watched(fabric)
+    restore(again, changes(core, 1000))
+    silenced(fabric, 0.0, (2, 1))
+    (told,) = of_ports(fabric.feed(again, 40))
+    assert told.anomaly.metric == "silent_pct"
 
 
 def test_a_switch_that_only_carries_more_is_told_with_its_port():
