@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST
 from apps.allocation_state import AllocationState
-from apps.openflow.bus import AlarmReported, PortsMeasured
+from apps.openflow.bus import AlarmReported, LinksMeasured, PathsWeighed, PortsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
@@ -22,6 +22,8 @@ from controller.allocation.fields import RequestError
 from controller.allocation.live import AllocatorCore, PortStateChanges
 from controller.allocation.live_sections import AllocatorSections
 from controller.allocation.live_view import ACTIONS, ALLOCATE, AllocatorConsole
+from controller.multicast.events import LoadsMeasured
+from controller.unicast.weights import PortsWeighed
 
 _REQUIRED_APP = required_modules("allocator")
 
@@ -34,15 +36,22 @@ EXPIRY_INTERVAL_S = 600.0
 class AllocatorApp(DeclaredApp, FabricApp):
     """Feeds the allocator's core with what the monitor measures, keeps its state and answers on the socket.
 
-    It proposes ports and changes nothing.
+    It proposes ports and changes nothing; where the policy says so it tells the metrics of links to those who place
+    load on them.
     """
 
-    _EVENTS: ClassVar[list[type]] = [AlarmReported]
+    _EVENTS: ClassVar[list[type]] = [AlarmReported, LinksMeasured, PathsWeighed]
 
     core: AllocatorCore
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._perform.update(
+            {
+                LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
+                PortsWeighed: lambda effect: self.send_event_to_observers(PathsWeighed(effect)),
+            }
+        )
         self.state = AllocationState(own_state_dir() / "allocation.sqlite", self.logger)
         self.saved = SavedState(self.state, self._changes, self.core.all_changed, self._tell_of_state, SAVED_AT_ONCE)
         self._expired_s = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import counted_figures, entry_figures
-from apps.openflow.bus import AlarmReported, DrainsChanged, TableSuspected
+from apps.openflow.bus import AlarmReported, DrainsChanged, PathsWeighed, TableSuspected
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
 from apps.openflow.notice_app import NoticeApp
@@ -23,6 +23,10 @@ class UnicastApp(NoticeApp, FabricApp):
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
     takes_ipv4_groups = False
     core: UnicastCore
+
+    @set_ev_cls(PathsWeighed)
+    def _paths_weighed(self, event: Any) -> None:
+        self.feed(event.weighed)
 
     def ticked(self) -> None:
         """Look after files, and report tables that have room again."""

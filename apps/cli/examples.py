@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt simulate --placement tenant --rates pareto:1.2 --aliases 10", "hot groups get further trees"),
         ("vsrt simulate --storm 10 --fail-links 20", "joins, leaves and failures over time"),
         ("vsrt simulate --groups 10000 --overcommit 500", "tables that hold a quarter of the groups"),
+        ("vsrt simulate --groups 300 --background 20", "beside others that use a fifth of the cables"),
     ),
     "vsrt classes": (("vsrt classes limits --servers 4", "how full the trees of a group may be"),),
     "vsrt classes limits": (("vsrt classes limits --servers 4", "for 1, 2, 3 and 4 trees"),),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apps.cli import simulate_events, simulate_tables
+from apps.cli import simulate_background, simulate_events, simulate_tables
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
 from controller.trees.algorithms import ALGORITHMS
 
@@ -114,6 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
     simulate_events.add_options(parser)
     simulate_tables.add_options(parser)
+    simulate_background.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -137,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
     if args.aliases is not None and not 0 <= args.aliases <= MAX_POOL:
         raise InputError(f"--aliases: {args.aliases} is not a whole number from 0 to {MAX_POOL}")
     simulate_tables.check(args)
+    simulate_background.check(args)
     timed = simulate_events.wanted(args)
     args.topology, graph = _topology(args)
     centre = DataCentre(graph, args.capacity_bps)
@@ -146,6 +148,10 @@ def run(args: argparse.Namespace) -> int:
         runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar, args.aliases) for seed in _seeds(args)]
         by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
         dynamics = run_events(args, graph, centre, runs[0].groups, bar.draw) if timed else None
+        beside = None
+        if args.background is not None:
+            seeded = [(run.seed, run.groups) for run in runs]
+            beside = simulate_background.run_background(args.background, centre, seeded, bar.draw)
         tables = None
         if args.overcommit is not None:
             tables = simulate_tables.run_tables(args, centre, runs[0].groups, names)
@@ -164,6 +170,8 @@ def run(args: argparse.Namespace) -> int:
         result["dynamics"] = dynamics
     if tables is not None:
         result["overcommit"] = tables
+    if beside is not None:
+        result["background"] = beside
     _warn(result["disconnected"])
     if args.json:
         emit_json(result)
@@ -173,6 +181,8 @@ def run(args: argparse.Namespace) -> int:
             print_events(dynamics)
         if tables is not None:
             simulate_tables.print_tables(tables)
+        if beside is not None:
+            simulate_background.print_background(beside)
     return 0
 
 

@@ -8,6 +8,7 @@ from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
 from controller.events import SwitchesDrained
 from controller.multicast.events import LoadsMeasured
+from controller.unicast.weights import PortsWeighed
 from topology.events import TopologyEvent
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class DrainsChanged(EventBase):  # type: ignore[misc]
 
 
 class LinksMeasured(EventBase):  # type: ignore[misc]
-    """The monitor's word to who places load: what links carry besides."""
+    """The word of the monitor, or of the allocator, to who places load: what links carry besides."""
 
     def __init__(self, loads: LoadsMeasured) -> None:
         super().__init__()
@@ -73,6 +74,14 @@ class RollUpsMeasured(EventBase):  # type: ignore[misc]
         super().__init__()
         self.step_s = step_s
         self.rolled_up = rolled_up
+
+
+class PathsWeighed(EventBase):  # type: ignore[misc]
+    """The allocator's word to who chooses among paths of equal length: how busy the ports are that lead there."""
+
+    def __init__(self, weighed: PortsWeighed) -> None:
+        super().__init__()
+        self.weighed = weighed
 
 
 class AlarmReported(EventBase):  # type: ignore[misc]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.allocation.book import PortBook
 from controller.allocation.busy import NOT_KNOWN, SampleOutcome
 from controller.allocation.candidates import PortId
 from controller.allocation.events import AllocationChanged, PortKey, PortsRated
 from controller.allocation.fabric_domains import FabricDomains
+from controller.allocation.link_metrics import LinkMetrics, Told
 from controller.allocation.parameters import averaging_period_s
 from controller.allocation.proposals import Proposals
 from controller.allocation.reservation import Reservations
@@ -65,6 +68,7 @@ class AllocatorCore:
         self.domains = FabricDomains(self.fabric)
         self.reservations = Reservations(settings.penalty_factor)
         self.proposals = Proposals()
+        self.link_metrics = LinkMetrics()
         self.ports: dict[int, dict[int, Port]] = {}
         self.version = 0
         self.last_rated_ms: int | None = None
@@ -88,11 +92,16 @@ class AllocatorCore:
         """The upper 8 bits of this core's transaction ids."""
         return XID_TAG
 
-    def handle(self, event: Any, _now: float) -> tuple[()]:
-        """Take one event; KeyError for one of unknown type. Nothing is to be done: it proposes, others edit."""
+    def handle(self, event: Any, _now: float) -> tuple[Told, ...]:
+        """Take one event, and return what others are to hear of it: it proposes, they edit.
+
+        KeyError for an event of unknown type.
+        """
         self.handlers[type(event)](event)
-        if not isinstance(event, PortsRated):
-            self.version += 1
+        if isinstance(event, PortsRated) and self.last_rated_ms is not None:
+            now_ms = self.last_rated_ms
+            return self.link_metrics.look(self.fabric.graph, self.settings, partial(self._metrics_of, now_ms), now_ms)
+        self.version += 1
         return ()
 
     def next_deadline(self) -> float | None:
@@ -238,6 +247,14 @@ class AllocatorCore:
         elif isinstance(event, SwitchDown):
             for port_no in self.ports.get(event.dpid, ()):
                 self._count((event.dpid, port_no))
+
+    def _metrics_of(self, now_ms: int, keys: Sequence[PortKey]) -> NDArray[np.float64]:
+        """Return the metrics of ports in percent, NaN where there is none."""
+        rows = np.fromiter((self._rows.get(key, NO_ROW) for key in keys), np.intp, len(keys))
+        found = np.full(len(rows), np.nan)
+        known = rows != NO_ROW
+        found[known] = self.book.metrics(now_ms, rows[known]).metric_pct
+        return found
 
     # Rows of the book.
 

@@ -183,6 +183,7 @@ class AllocatorConsole:
             "up": port is not None and port.up,
             "components": core.domains.components(*key, "" if port is None else port.name),
             **self._metrics(port_name(key), now_ms),
+            "told_pct": core.link_metrics.told_pct(key),
         }
 
     def _metrics(self, name: str, now_ms: int) -> Document:

@@ -390,6 +390,16 @@ class Allocation:
         3600, 1, 1e9, "s", "Time for which a proposed port counts as attached, while nobody is seen to use it."
     )
     ports: int = integer(262144, 1, 4194304, "ports", "Ports that are measured at one time.")
+    trees: bool = other(
+        SettingType.BOOLEAN,
+        False,
+        "Whether the port metric counts as load where multicast trees are placed, in place of what the monitor saw.",
+    )
+    paths: bool = other(
+        SettingType.BOOLEAN,
+        False,
+        "Whether unicast takes paths of equal length the less often the higher the metric of the ports to them is.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.app_spec import AppSpec, CoreSpec, Start
 
 if TYPE_CHECKING:
+    from controller.config.policy import Policy
+    from controller.config.settings import Monitor
     from controller.datapath.core import DatapathCore
 
 
@@ -19,10 +22,14 @@ def _core() -> CoreSpec:
         core = SharedMonitorCore if start["monitor"].share == "cluster" else MonitorCore
         return core(start["monitor"], now, start["at_s"])
 
+    def monitor_of(policy: Policy) -> Monitor:
+        """Return the settings: where trees go by port metrics the monitor tells them nothing."""
+        return replace(policy.monitor, feed_trees=False) if policy.allocation.trees else policy.monitor
+
     return CoreSpec(
-        lambda policy, at_s: {"monitor": policy.monitor, "at_s": at_s},
+        lambda policy, at_s: {"monitor": monitor_of(policy), "at_s": at_s},
         make,
-        lambda policy: MonitorChanged(policy.monitor),
+        lambda policy: MonitorChanged(monitor_of(policy)),
         (StatsReceived, MonitorChanged, SharesConfirmed, SharesLeft, SharesTaken),
         core=MonitorCore,
     )

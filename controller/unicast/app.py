@@ -6,14 +6,14 @@ from controller.app_spec import AppSpec, CoreSpec
 
 
 def _core() -> CoreSpec:
-    from controller.unicast import settings
+    from controller.unicast import settings, weights
     from controller.unicast.core import UnicastCore
 
     return CoreSpec(
         lambda policy, _at_s: {"settings": settings.of_policy(policy)},
         lambda start, _now, datapath: UnicastCore(start["settings"], datapath),
         lambda policy: settings.UnicastChanged(settings.of_policy(policy)),
-        (settings,),
+        (settings, weights),
         core=UnicastCore,
     )
 

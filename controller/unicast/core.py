@@ -44,6 +44,7 @@ from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
 from controller.unicast.settings import UnicastChanged, UnicastSettings
+from controller.unicast.weights import PortsWeighed
 from controller.wire.packets import Packet
 from topology.events import (
     HostGone,
@@ -122,14 +123,11 @@ class UnicastCore:
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: lambda _event, _now: None,
-            BarrierReplied: self._installer_event,
-            EditFailed: self._installer_event,
-            FlowStatsReceived: self._installer_event,
-            CheckRequested: self._installer_event,
+            **dict.fromkeys((BarrierReplied, EditFailed, FlowStatsReceived, CheckRequested), self._installer_event),
             TableChanged: self._table_changed,
             DeadlineReached: self._deadline_reached,
             UnicastChanged: self._settings_changed,
-            SwitchesDrained: self._switches_drained,
+            **dict.fromkeys((SwitchesDrained, PortsWeighed), self._ways_changed),
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
             LinkUp: self._link_changed,
@@ -327,8 +325,8 @@ class UnicastCore:
             self._urgent = True
         self._flush_soon(now)
 
-    def _switches_drained(self, event: SwitchesDrained, now: float) -> None:
-        self._routes.links.drain(event.dpids)
+    def _ways_changed(self, event: SwitchesDrained | PortsWeighed, now: float) -> None:
+        self._routes.prefer(event)
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from controller.kernel.domains import domain_of
@@ -50,7 +50,8 @@ class Destination:
 
     `ports` says by which port each other switch sends what has which label. `seen` counts the changes of links that
     `paths` follow. While the destination is new, `fresh` are the switches whose ports have not followed, the nearest
-    first. Switches are `detoured` that send otherwise, or not, because of switches that are away.
+    first, later those that are to choose anew. Switches are `detoured` that send otherwise, or not, because of
+    switches that are away.
     """
 
     def __init__(self, dpid: int, number: int, near: Near, seen: int) -> None:
@@ -87,11 +88,20 @@ class Destination:
         mac = self._by_number.get(int.from_bytes(address[3:], "big"))
         return mac if mac is not None and self.places[mac].address == address else None
 
-    def choose(self, dpid: int, next_hops: tuple[NextHop, ...]) -> tuple[int, ...] | None:
-        """Return the ports by which a switch sends the labels, of those to `next_hops`; None where there is none."""
+    def choose(self, dpid: int, next_hops: tuple[NextHop, ...], levels: Mapping[int, int]) -> tuple[int, ...] | None:
+        """Return the ports by which a switch sends the labels, of those to `next_hops`; None where there is none.
+
+        `levels` says how busy the switch's ports are.
+        """
         if not next_hops:
             return None
-        return tuple([hop.port_no for hop in choose(self._seed, dpid, next_hops, LABEL_COUNT)])
+        return tuple([hop.port_no for hop in choose(self._seed, dpid, next_hops, LABEL_COUNT, levels)])
+
+    def weigh(self, switches: set[int]) -> bool:
+        """Have switches choose anew, by ports that are busier or less busy; return whether any has a choice."""
+        concerned = [dpid for dpid in sorted(switches) if len(self.paths.next_hops.get(dpid, ())) > 1]
+        self.fresh = list(dict.fromkeys([*self.fresh, *concerned]))
+        return bool(concerned)
 
     def passing_rules(
         self,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
+from math import log
 from typing import NamedTuple, TypeAlias
+
+from controller.unicast.weights import IDLE, weight
 
 _MASK = (1 << 64) - 1
 
@@ -143,7 +146,9 @@ def mix(value: int) -> int:
     return value ^ value >> 31
 
 
-def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> list[NextHop]:
+def choose(
+    seed: int, dpid: int, next_hops: Sequence[NextHop], count: int, levels: Mapping[int, int] = IDLE
+) -> list[NextHop]:
     """Return the next hops that the labels of a destination take at a switch: those with the highest random weights.
 
     Labels take different neighbours where there are as many, else the last ones take the last neighbour, by
@@ -160,10 +165,17 @@ def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> li
         At least one (IndexError otherwise).
     count : int
         How many labels the destination has.
+    levels : mapping
+        How busy the switch's ports are (`PortLevels.of`). Over many destinations a port is taken as often as its
+        weight says, and where all are alike by the same labels as without: weighted rendezvous hashing
+        (doi:10.1007/978-3-031-40923-3_7, 2), in which a label beyond the first keeps to the first one's choice where
+        that has more room than its own, the more often the more.
     """
     if len(next_hops) == 1:
         return [next_hops[0]] * count
     here = seed ^ _salt(dpid)
+    if levels:
+        return _weighed(here, next_hops, count, levels)
     if len({hop.dpid for hop in next_hops}) == len(next_hops):
         first = sorted(next_hops, key=lambda hop: (mix(here ^ _salt(~hop.dpid & _MASK)), hop), reverse=True)
         return [first[min(index, len(first) - 1)] for index in range(count)]
@@ -180,6 +192,40 @@ def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> li
             to_same = sorted(to_same, key=lambda hop: (mix(there ^ _salt(hop.port_no)), hop), reverse=True)
         chosen.append(to_same[min(index - place, len(to_same) - 1)])
     return chosen
+
+
+def _weighed(here: int, next_hops: Sequence[NextHop], count: int, levels: Mapping[int, int]) -> list[NextHop]:
+    """Choose as `choose` does, by neighbours first and then by cables, each with its weight."""
+    weights: dict[int, dict[int, float]] = {}
+    for hop in next_hops:
+        weights.setdefault(hop.dpid, {})[hop.port_no] = float(weight(levels.get(hop.port_no, 0)))
+    of_neighbour = {far: sum(of_cable.values()) / len(of_cable) for far, of_cable in weights.items()}
+    ranked = _ranked(here, of_neighbour, ~0)
+    chosen: list[NextHop] = []
+    taken: dict[int, int] = {}
+    for index in range(count):
+        far = ranked[min(index, len(ranked) - 1)]
+        if _unit(mix(here ^ _salt(index))) >= of_neighbour[far] / of_neighbour[ranked[0]]:
+            far = ranked[0]
+        cables = _ranked(here ^ _salt(~far & _MASK), weights[far], 0)
+        place = taken.get(far, 0)
+        taken[far] = place + 1
+        chosen.append(NextHop(far, cables[min(place, len(cables) - 1)]))
+    return chosen
+
+
+def _ranked(here: int, weights: Mapping[int, float], flip: int) -> list[int]:
+    """Return numbers by weighted random order, those that are likeliest with the most weight first."""
+
+    def score(number: int) -> tuple[float, int]:
+        return log(_unit(mix(here ^ _salt((number ^ flip) & _MASK)))) / weights[number], number
+
+    return sorted(weights, key=score, reverse=True)
+
+
+def _unit(value: int) -> float:
+    """Return 64 random bits as a number above 0 and up to 1."""
+    return (value + 1) / (_MASK + 1)
 
 
 @lru_cache(maxsize=1 << 16)

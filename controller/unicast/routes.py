@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
+from controller.events import SwitchesDrained
 from controller.kernel.domains import domain_of
 from controller.rules.model import FlowEntry, FlowKey, Output
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
@@ -18,6 +19,7 @@ from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, 
 from controller.unicast.links import UsableLinks
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
+from controller.unicast.weights import PortLevels, PortsWeighed
 from topology.events import HostLearnt
 from topology.fabrics import Fabrics
 from topology.graph import Graph
@@ -68,6 +70,7 @@ class Routes:
         self._behind: dict[int, None] = {}
         self._entered: dict[int, Mapping[int, Entered]] = {}
         self._asked = AskedHosts(self._places, fabrics)
+        self._levels = PortLevels()
 
     # Questions
 
@@ -277,6 +280,16 @@ class Routes:
         at_once = [([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
         return [*at_once, *plans]
 
+    def prefer(self, event: SwitchesDrained | PortsWeighed) -> None:
+        """Take which switches are drained, or how busy ports are; the next `update` has follow who has a choice."""
+        if isinstance(event, SwitchesDrained):
+            self.links.drain(event.dpids)
+            return
+        switches = self._levels.take(event.ports)
+        for dpid, destination in self._destinations.items():
+            if switches and destination.weigh(switches):
+                self._behind[dpid] = None
+
     def _follow_switches(self, versions: Mapping[int, int], near: Stage, far: Stage) -> None:
         """Bring entries for hosts to switches that came, and forget those of switches that went."""
         former, self._versions = self._versions, dict(versions)
@@ -426,7 +439,7 @@ class Routes:
             right = tuple(hop for hop in hops if hop.dpid not in astray) if astray else hops
             if len(right) < len(hops):
                 destination.detoured.add(dpid)
-            ports = destination.choose(dpid, right)
+            ports = destination.choose(dpid, right, self._levels.of(dpid))
             if ports == former:
                 continue
             asked = self._asked.names_at(dpid)

@@ -35,7 +35,13 @@ monitor:
   prometheus: {{enabled: false}}
 allocation:
   openflow: {{days_to_average_utilization: 10001}}
+  trees: true
+default: allow
+multicast: {{default_rate_bps: 1000}}
 """
+EDGE_PORT = 1
+"""Of a ToR; whether a host is there makes no difference to the tree."""
+GROUPS = [f"239.1.1.{number}" for number in range(1, 7)]
 
 
 class Fabric:
@@ -45,6 +51,9 @@ class Fabric:
         self.controller = controller
         (tor,) = fabric.graph.neighbours("h1")
         self.tor = fabric.dpid(tor)
+        self.tors = sorted(
+            {fabric.dpid(near) for host in fabric.graph.hosts() for near in fabric.graph.neighbours(host)}
+        )
         self.switches = [fabric.dpid(switch) for switch in fabric.graph.switches()]
 
     def ask(self, action: str, **asked: Any) -> Any:
@@ -163,6 +172,20 @@ def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: py
     assert [pod["ports"] for pod in pods.values()] == [4, 4, 4, 4]
     assert pods[answer["pool"]]["metric"] < 1 < LEAST_PCT / 4 <= pods[busy]["metric"]
     assert len(answer["ports"]) == 4
+
+
+def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
+    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    (free,) = set(sending.uplinks()) - {loaded}
+    far = next(dpid for dpid in sending.tors if dpid != sending.tor)
+    sending.wait(lambda: sending.uplinks()[loaded]["told_pct"] > LEAST_PCT, "trees know the metric", 30.0)
+    for group in GROUPS:
+        for place in (sending.tor, far):
+            sending.ask("static-member-add", dpid=place, port_no=EDGE_PORT, group=group)
+    spine = int(sending.uplinks()[free]["components"]["neighbour"])
+    trees = {found["group"]: found["links"] for found in sending.controller.show("groups")}
+    ways = [link for group in GROUPS for link in trees[group] if sending.tor in link]
+    assert ways == [sorted((sending.tor, spine))] * len(GROUPS)
 
 
 def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,3 +122,39 @@ def test_the_choices_of_two_switches_are_independent():
         (choose(mix(seed), 1, hops, 1)[0].dpid, choose(mix(seed), 2, hops, 1)[0].dpid) for seed in range(4000)
     )
     assert all(850 < count < 1150 for count in both.values())
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1), st.integers(2, 6), st.integers(1, 3), st.integers(0, 9))
+def test_ports_that_are_equally_busy_are_taken_as_idle_ones(seed, dpid, count, label_count, level):
+    hops = [NextHop(n // 2, n) for n in range(count)]
+    alike = dict.fromkeys(range(count), level)
+    assert choose(mix(seed), dpid, hops, label_count, alike) == choose(mix(seed), dpid, hops, label_count)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize(("levels", "shares"), [({0: 5}, (5, 10)), ({0: 8, 1: 2}, (2, 8)), ({1: 10}, (10, 1))])
+def test_ports_are_taken_as_often_as_they_have_room(label, levels, shares):
+    hops = [NextHop(n, n) for n in range(2)]
+    counts = Counter(choose(mix(seed), 7, hops, 2, levels)[label].port_no for seed in range(4000))
+    assert counts[0] / 4000 == pytest.approx(shares[0] / sum(shares), abs=0.03)
+
+
+def test_of_several_ports_the_busy_one_is_taken_least_and_the_others_alike():
+    hops = [NextHop(n, n) for n in range(4)]
+    counts = Counter(hop.port_no for seed in range(4000) for hop in choose(mix(seed), 7, hops, 2, {2: 9}))
+    assert counts[2] < 400
+    assert all(2200 < counts[n] < 2800 for n in (0, 1, 3))
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 9), st.integers(0, 9))
+def test_a_port_that_gets_busier_only_loses(seed, before, after):
+    before, after = sorted((before, after))
+    hops = [NextHop(n, n) for n in range(3)]
+    first = choose(mix(seed), 7, hops, 1, {0: before, 1: 1})[0]
+    assert choose(mix(seed), 7, hops, 1, {0: after, 1: 1})[0] in (first, *(hops[1:] if first == hops[0] else ()))
+
+
+def test_of_parallel_cables_the_busy_one_is_taken_least():
+    hops = [NextHop(5, port_no) for port_no in (1, 2)]
+    counts = Counter(choose(mix(seed), 7, hops, 1, {1: 9})[0].port_no for seed in range(2000))
+    assert counts[1] / 2000 == pytest.approx(1 / 11, abs=0.03)
