@@ -56,7 +56,11 @@ class AnomalyApp(DeclaredApp, FabricApp):
         self._perform[AnomalyTurned] = self._turned
         self.offer(
             {"anomalies": lambda: {**self.sections.document(), "state": self.state.document()}},
-            {"anomaly-retrain": self._retrain, "normalcy": self.normalcy.answer},
+            {
+                "anomaly-retrain": self._retrain,
+                "normalcy": self.normalcy.answer,
+                "normalcy-bounds": self.normalcy.bounds,
+            },
             {**self.sections.by_name(), "normalcy": self.normalcy.sections.series},
             self._refresh,
         )

@@ -8,12 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from apps.alarm_reports import STATE_LOST, AlarmReports
 from apps.normalcy_state import NormalcyDatabase
 from apps.saved_state import SavedState
 from apps.status_server import QuestionRefused
+from controller.anomaly.live_events import MemberKey
 from controller.anomaly.live_members import member_name
 from controller.anomaly.live_normalcy_core import (
+    METRICS,
     NormalcyChanged,
     NormalcyCore,
     NormalcyTurned,
@@ -26,6 +30,8 @@ from controller.anomaly.live_state import AnomalyStateError
 from controller.config.anomaly_settings import Normalcy
 from controller.snapshot.events import EventRing, Severity, State
 
+TIMES_AT_ONCE = 2000
+LATEST_S = 1e11
 SAVED_AT_ONCE = 100
 """Ports written in one tick, so that the loop is soon free again."""
 
@@ -109,6 +115,31 @@ class LiveNormalcy:
 
     def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the series of the port asked for by `dpid` and `port_no`, or of all."""
+        return {**self.sections.answer(self._port(asked)), "state": self.database.document()}
+
+    def bounds(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the bounds of a `metric` of a port at some `times_s`, epoch seconds, as learnt up to now."""
+        key, metric, times_s = self._port(asked), asked.get("metric"), asked.get("times_s")
+        place = next((number for number, each in enumerate(METRICS) if each.name == metric), None)
+        if key is None:
+            raise QuestionRefused("dpid: a port is asked for by dpid and port_no", "dpid")
+        if place is None:
+            raise QuestionRefused(
+                f"metric: {metric!r} is none of {', '.join(each.name for each in METRICS)}", "metric"
+            )
+        if not isinstance(times_s, list) or not 0 < len(times_s) <= TIMES_AT_ONCE or not all(map(_is_time, times_s)):
+            raise QuestionRefused(f"times_s: expected 1 to {TIMES_AT_ONCE} times in epoch seconds", "times_s")
+        pairs = self.core.bounds.bounds_at(self.core.row(key) + place, np.array(times_s, np.float64))
+        known = np.isfinite(pairs[0])
+        return {
+            "bounds": [
+                [float(lower), float(upper)] if is_known else [None, None]
+                for lower, upper, is_known in zip(*pairs, known, strict=True)
+            ]
+        }
+
+    def _port(self, asked: Mapping[str, Any]) -> MemberKey | None:
+        """Return the port asked for, None where none is; QuestionRefused where it is not known."""
         if not self.is_enabled:
             raise QuestionRefused("anomaly.normalcy.enabled is false in the policy: no bounds are learnt", "normalcy")
         dpid, port_no = asked.get("dpid"), asked.get("port_no")
@@ -124,7 +155,7 @@ class LiveNormalcy:
             key = (dpid, port_no)
             if key not in self.core.ports:
                 raise QuestionRefused(f"no minute of port {dpid}:{port_no} was measured yet", "port_no")
-        return {**self.sections.answer(key), "state": self.database.document()}
+        return key
 
     def _turned(self, effect: NormalcyTurned) -> None:
         self.sections.turned(effect)
@@ -144,3 +175,7 @@ class LiveNormalcy:
     def _tell_of_state(self, trouble: str | None) -> None:
         text = trouble and f"{trouble}: a restart will not know which bounds were learnt since."
         self._reports.look_at(STATE_LOST, "normalcy", text)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LATEST_S

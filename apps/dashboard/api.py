@@ -15,6 +15,7 @@ from apps.dashboard.answers import Problem
 from apps.dashboard.board import Board
 from apps.dashboard.health import health
 from apps.dashboard.models import ProblemDocument
+from apps.dashboard.past import PastFiles
 from apps.dashboard.reads import Ask, reads
 from apps.dashboard.static_files import INDEX, StaticFiles
 from apps.dashboard.streams import Streams
@@ -29,7 +30,9 @@ Fields that are not known are null or absent; times are seconds since 1970-01-01
 an operator; reading needs one of a viewer or an operator where `dashboard.read_token_file` is set."""
 
 
-def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles, reads_need_token: bool) -> FastAPI:
+def build_api(
+    board: Board, streams: Streams, ask: Ask, files: StaticFiles, past: PastFiles | None, reads_need_token: bool
+) -> FastAPI:
     """Return the application around a board."""
     api = FastAPI(
         title="vsrt operator API",
@@ -47,7 +50,7 @@ def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles, read
         },
     )
     known = [Depends(_parameters_known)]
-    api.include_router(reads(board, streams, ask, reads_need_token), prefix=PREFIX, dependencies=known)
+    api.include_router(reads(board, streams, ask, past, reads_need_token), prefix=PREFIX, dependencies=known)
     api.include_router(writes(board, ask), prefix=PREFIX, dependencies=known)
     api.include_router(health(board))
     _describe(api)

@@ -15,7 +15,7 @@ from apps.openflow.app import TICK_S
 from apps.openflow.bus import AlarmReported
 from apps.openflow.framework import BaseApp, hub
 from apps.policy_file import PolicyReading, follow_policy
-from apps.state_dir import socket_path
+from apps.state_dir import own_state_dir, socket_path
 from apps.tls_files import SettingsInvalid
 from controller.config.settings import Dashboard
 from controller.wire.addresses import format_ip
@@ -106,6 +106,7 @@ def server_settings(dashboard: Dashboard) -> ServerSettings:
         certificate=absolute(dashboard.certificate),
         key=absolute(dashboard.key),
         names=dashboard.names,
+        history=str((own_state_dir() / "history").absolute()),
     )
 
 

@@ -42,6 +42,12 @@ def port_number(board: Board, dpid: int, text: str) -> int:
     return number
 
 
+def speed_of(board: Board, dpid: int, port_no: int) -> float:
+    """Return the speed of a port in bit/s, 0 where it is not known."""
+    document = board.section("ports").documents.get(f"{dpid}:{port_no}")
+    return 0.0 if document is None else float(document.fields.get("speed_bps") or 0.0)
+
+
 def _dpids(switches: DocumentCopy) -> dict[str, int]:
     return {str(each.fields["name"]): int(each.fields["dpid"]) for each in _named(switches)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Security
@@ -15,7 +16,8 @@ from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
 from apps.dashboard.feed import ControllerUnanswered
 from apps.dashboard.model_parts import Page
-from apps.dashboard.places import port_number, switch_dpid
+from apps.dashboard.past import PastFiles, Stretch, with_learnt_bounds
+from apps.dashboard.places import port_number, speed_of, switch_dpid
 from apps.dashboard.streams import Streams
 from apps.registry import TABLE_APPS
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
@@ -188,8 +190,11 @@ def _graded(model: type[Any]) -> Any:
 _EVENTS_SHAPE = _graded(models.EventModel)
 
 
-def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRouter:
-    """Return the routes; `ask` puts a question to the controller. The guard has seen to the token that reads need."""
+def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need_token: bool) -> APIRouter:
+    """Return the routes; `ask` puts a question to the controller, `past` reads the monitor's files.
+
+    The guard has seen to the token that reads need.
+    """
     bearer = HTTPBearer(
         scheme_name="read_token",
         auto_error=False,
@@ -244,13 +249,28 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         metric: Annotated[Metric, Query(description="What is asked for.")] = "rx_bps",
         since_s: Annotated[float | None, Query(ge=0, le=1e11, description="Only after this time.")] = None,
         step_s: Annotated[float | None, Query(gt=0, le=1e9, description="Time between two points.")] = None,
+        until_s: Annotated[
+            float | None, Query(ge=0, le=1e11, description="From the files, up to this time; needs since_s.")
+        ] = None,
     ) -> Response:
-        """Return what the monitor remembers of a port."""
+        """Return what the monitor remembers of a port, or what its files hold of a stretch."""
         of_switch = switch_dpid(board, dpid)
-        place = {"dpid": of_switch, "port_no": port_number(board, of_switch, port_no)}
-        question: dict[str, Any] = {"do": "port-history", **place, "metric": metric}
-        question |= {name: value for name, value in (("since_s", since_s), ("step_s", step_s)) if value is not None}
-        return Response(encode(await answered(ask, question)), media_type=JSON)
+        number = port_number(board, of_switch, port_no)
+        speed_bps = speed_of(board, of_switch, number)
+        if until_s is None:
+            question: dict[str, Any] = {"do": "port-history", "dpid": of_switch, "port_no": number, "metric": metric}
+            given = (("since_s", since_s), ("step_s", step_s))
+            question |= {name: value for name, value in given if value is not None}
+            found = await answered(ask, question)
+        elif since_s is None or since_s >= until_s:
+            raise Problem(422, "since_s: a time before until_s is needed", field="since_s")
+        elif past is None:
+            raise Problem(501, "this server was not told where the monitor's files are")
+        else:
+            stretch = Stretch(of_switch, number, metric, since_s, until_s, step_s or 0.0)
+            found = await past.history(stretch, speed_bps)
+        found = await with_learnt_bounds(found, speed_bps, partial(answered, ask))
+        return Response(encode(found), media_type=JSON)
 
     async def stream(
         sections: Annotated[

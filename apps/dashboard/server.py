@@ -17,6 +17,7 @@ from apps.dashboard.feed import act, follow
 from apps.dashboard.guard import Guard
 from apps.dashboard.guesses import Guesses
 from apps.dashboard.limits import ServerLimits
+from apps.dashboard.past import PastFiles
 from apps.dashboard.settings import ServerSettings, listen, tls_context
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
@@ -47,7 +48,8 @@ class DashboardServer:
 
         self._board = Board(state)
         self._streams = Streams(self._board, tally, limits)
-        api = build_api(self._board, self._streams, partial(act, self._path), StaticFiles(), reads_need_token)
+        past = PastFiles(Path(settings.history)) if settings.history else None
+        api = build_api(self._board, self._streams, partial(act, self._path), StaticFiles(), past, reads_need_token)
         names = (settings.host, *settings.names.split())
         guard = Guard(api, tally, self._files, guesses, names, limits, reads_need_token=reads_need_token)
         self._server = BoundedServer(guard, context, limits, tally)

@@ -35,6 +35,8 @@ class ServerSettings:
     key: str = ""
     names: str = ""
     """Host names besides ``localhost`` by which browsers may ask, separated by spaces."""
+    history: str = ""
+    """Where the monitor's files are, '' where there are none to be read."""
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:

@@ -192,6 +192,20 @@ class SlotBounds:
         confirmed = self.run[rows] >= self.settings.confirm_points
         return Judged(rows, confirmed, self.calm[rows] >= self.settings.hold_off_points, closed)
 
+    def bounds_at(self, row: int, at_s: Floats) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of a series at any times, by what was learnt up to now; NaN where none are.
+
+        Parameters
+        ----------
+        row : int
+            The series.
+        at_s : NDArray[np.float64]
+            (n,), epoch seconds.
+        """
+        place = at_s / self._slot_s
+        slots = np.floor(place).astype(np.int64)
+        return self._bounds(np.full(len(at_s), row, np.intp), slots, place - slots)
+
     # Time.
 
     @property

@@ -150,6 +150,7 @@ def api_description() -> dict[str, Any]:
         Streams(board, RequestTally(), ServerLimits()),
         partial(act, Path()),
         StaticFiles(),
+        past=None,
         reads_need_token=False,
     )
     description: dict[str, Any] = api.openapi()

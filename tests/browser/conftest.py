@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ pytest.importorskip("os_ken")
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from apps.exporters.schema import RecordKind
 from page_fabric import CHROMIUM, TOKEN, DrainedController
+from roll_up_files import write_roll_ups
 from served_dashboard import served
 
+DAY_S = 86_400.0
 HANG_MS = 30_000
 """After which time a page is taken to hang: no bound on its speed, which on a busy machine is that of the machine."""
 
@@ -34,7 +38,11 @@ def site(fabric: DrainedController, tmp_path_factory: pytest.TempPathFactory) ->
     token = tmp_path_factory.mktemp("secrets") / "token"
     token.touch(mode=0o600)
     token.write_text(TOKEN + "\n")
-    with served(fabric.path, token_file=str(token)) as address:
+    history = tmp_path_factory.mktemp("history")
+    today_s = time.time() // DAY_S * DAY_S
+    for days_ago in range(3):
+        write_roll_ups(history, RecordKind.HOURS, (13, 1), today_s - days_ago * DAY_S, 24, tx_bytes=1.5e6)
+    with served(fabric.path, token_file=str(token), history=str(history)) as address:
         yield address
 
 

@@ -354,6 +354,21 @@ def test_a_port_has_its_history_and_what_was_normal(open_page: OpenPage) -> None
     expect(history.get_by_role("img", name="Errors, both directions")).to_be_visible()
 
 
+def test_a_port_has_the_history_of_any_stretch_that_the_files_hold(open_page: OpenPage) -> None:
+    page = open_page("#/ports?select=port/13:1")
+    history = panel(page).locator("section").filter(has=page.get_by_role("heading", name="History"))
+    expect(history.get_by_role("img", name="over the last hour")).to_be_visible()
+    expect(history.get_by_role("button", name="Later")).to_be_disabled()
+    history.get_by_label("Stretch").select_option("day")
+    expect(history.get_by_role("img", name="Sending, rate, over the last day")).to_be_visible()
+    expect(history).to_contain_text("highest 12.0 Mbit/s; the band is what is normal")
+    history.get_by_role("button", name="Earlier").click()
+    expect(history.get_by_role("img", name="over an earlier day")).to_be_visible()
+    expect(history).to_contain_text("Last 12.0 Mbit/s")
+    history.get_by_role("button", name="Later").click()
+    expect(history.get_by_role("img", name="over the last day")).to_be_visible()
+
+
 def test_a_phone_needs_no_sideways_scrolling(open_page: OpenPage) -> None:
     page = open_page(size=(360, 720))
     site = page.url.split("#")[0]

@@ -23,7 +23,7 @@ class DrainedController(FedController):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, documents())
-        self.server.actions = {**self.server.actions, "port-history": self._history}
+        self.server.actions = {**self.server.actions, "port-history": self._history, "normalcy-bounds": self._bounds}
 
     @staticmethod
     def _history(fields: Mapping[str, Any]) -> Any:
@@ -31,6 +31,10 @@ class DrainedController(FedController):
             {"time_s": 10 * at, "value": 1e6 + 1e5 * (at % 60), "lower": 8e5, "upper": 8e6} for at in range(1, 361)
         ]
         return {**fields, "step_s": 10, "points": points}
+
+    @staticmethod
+    def _bounds(fields: Mapping[str, Any]) -> Any:
+        return {"bounds": [[1e5, 1e6]] * len(fields["times_s"])}
 
     def _action(self, name: str) -> Any:
         note = super()._action(name)

@@ -197,3 +197,14 @@ def test_slots_are_parts_of_days_of_the_epoch_and_weeks_begin_on_monday(at_s: fl
         bounds.take(np.array([0]), np.array([start_s + minute]), np.array([7.0]))
     assert np.flatnonzero(bounds.days[:, 0]).tolist() == [hour]
     assert np.flatnonzero(bounds.weeks[:, 0]).tolist() == [of_week]
+
+
+def test_bounds_can_be_asked_for_any_time_and_are_those_that_points_are_held_against():
+    bounds = bounds_of(1)
+    feed(bounds, daily(10))
+    at_s = bounds.newest_s[0]
+    lower, upper = bounds.bounds_at(0, np.array([at_s, at_s - 3 * DAY_S, at_s + 70 * DAY_S]))
+    assert lower == pytest.approx([bounds.lower[0]] * 3) and upper == pytest.approx([bounds.upper[0]] * 3)
+    noon_low, noon_high = bounds.bounds_at(0, np.array([MONDAY_S + 18.5 * DAY_S / 24]))
+    assert noon_high[0] < 20 < upper[0] and noon_low[0] < 12
+    assert np.isnan(bounds_of(1).bounds_at(0, np.array([at_s]))[0]).all()
