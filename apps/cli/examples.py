@@ -55,6 +55,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt policy discover --log changes.csv", "what is set together, where, and who deviates"),
         ("vsrt policy discover --log changes.csv --inventory ports.csv --window 30d --json", "as JSON"),
     ),
+    "vsrt policy propose": (
+        ("vsrt policy propose --audit audit.1.jsonl audit.jsonl -o proposed.yaml", "a file to read and change"),
+        ("vsrt policy propose --audit audit.jsonl --by port", "hosts by the ports that they are at"),
+    ),
     "vsrt policy explain": (
         ("vsrt policy explain policies/example.yaml --host 10.0.0.5 --group 239.1.1.1 --role receiver", ""),
     ),
