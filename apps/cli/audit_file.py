@@ -114,13 +114,16 @@ def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None
         address_bytes = None if address is None else parse_ip(str(address).partition("@")[0])
         field = "group"
         name = _group(str(group))
+        field = "source"
+        source = told.get("source")
+        source_bytes = None if source is None else parse_ip(str(source))
     except ValueError:
         raise InputError(f"{where}: {field}: no address: {_shown(told, field)}") from None
     try:
         port = SwitchPort(int(_field(host, "dpid", where, "host.")), int(_field(host, "port_no", where, "host.")))
     except (TypeError, ValueError):
         raise InputError(f"{where}: host: dpid and port_no are no numbers") from None
-    return Asked(at_s, admit, rule, role, mac_bytes, address_bytes, port, name)
+    return Asked(at_s, admit, rule, role, mac_bytes, address_bytes, port, name, source_bytes)
 
 
 def _field(told: dict[str, Any], name: str, where: str, before: str = "") -> Any:

@@ -55,6 +55,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt policy discover --log changes.csv", "what is set together, where, and who deviates"),
         ("vsrt policy discover --log changes.csv --inventory ports.csv --window 30d --json", "as JSON"),
     ),
+    "vsrt policy compare": (
+        ("vsrt policy compare proposed.yaml --audit audit.jsonl", "who would be refused, or admitted, instead"),
+    ),
     "vsrt policy propose": (
         ("vsrt policy propose --audit audit.1.jsonl audit.jsonl -o proposed.yaml", "a file to read and change"),
         ("vsrt policy propose --audit audit.jsonl --by port", "hosts by the ports that they are at"),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from apps.cli import policy_discover, policy_propose
+from apps.cli import policy_compare, policy_discover, policy_propose
 from apps.cli.common import InputError, emit_json
 from apps.fabric_file import FabricFile
 from controller.admission import Admission, Host, Role, explain_router
@@ -32,7 +32,11 @@ from controller.kernel.domains import OWN_DOMAIN
 from controller.wire.addresses import is_multicast_ip
 from controller.wire.dpids import parse_dpid
 
-DISCOVERIES: dict[str, ModuleType] = {"discover": policy_discover, "propose": policy_propose}
+DISCOVERIES: dict[str, ModuleType] = {
+    "compare": policy_compare,
+    "discover": policy_discover,
+    "propose": policy_propose,
+}
 """Subcommands that are modules of their own; these read what they need when they run."""
 
 _SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9]{1,20}):([0-9]{1,10})\Z")

@@ -37,15 +37,20 @@ class Asked(NamedTuple):
     address: bytes | None
     port: SwitchPort
     group: bytes
+    source: bytes | None = None
 
 
 class Pair:
-    """What was decided about a host, a role and a group: the newest decision, and the days on which it was asked."""
+    """The newest decision about a host, a role and a group, and the days on which it was admitted."""
 
-    def __init__(self) -> None:
-        self.time_s = float("-inf")
-        self.admit = False
+    def __init__(self, newest: Asked) -> None:
+        self.newest = newest
         self.days: set[int] = set()
+
+    @property
+    def admit(self) -> bool:
+        """Whether it was admitted in the end."""
+        return self.newest.admit
 
 
 class Observations:
@@ -66,7 +71,7 @@ class Observations:
         """Add a decision about a receiver or a sender."""
         self.counted["decisions"] += 1
         self.rules[asked.rule] += 1
-        time_s, admit, _, role, mac, address, port, group = asked
+        time_s, admit, _, role, mac, address, port, group, _ = asked
         if time_s < self.first_s:
             self.first_s = time_s
         if time_s > self.last_s:
@@ -86,9 +91,9 @@ class Observations:
         pairs = self.sent if role == "sender" else self.received
         pair = pairs.get(key)
         if pair is None:
-            pair = pairs[key] = Pair()
-        if time_s >= pair.time_s:
-            pair.time_s, pair.admit = time_s, admit
+            pair = pairs[key] = Pair(asked)
+        elif (time_s, not admit) >= (pair.newest.time_s, not pair.newest.admit):
+            pair.newest = asked
         if admit:
             pair.days.add(int(time_s // DAY_S))
 

@@ -65,6 +65,38 @@ def test_prometheus_and_a_policy(reader: Reader, fabric: EmulatedFabric) -> None
     assert json.loads((reader.directory / "policy.schema.json").read_text())["type"] == "object"
 
 
+def test_an_open_fabric_gets_a_strict_policy(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "from-open-to-strict.md")
+    start, propose, compare, put, see = blocks("from-open-to-strict.md")
+    listens, sends, later = filter(None, map(typed, blocks("from-open-to-strict.md", "text")))
+    audit = reader.directory / "vsrt-state" / "audit.jsonl"
+
+    def at_hosts(commands: list[tuple[str, str]]) -> None:
+        for host, command in commands:
+            reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+
+    reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    at_hosts(listens)
+    wait(lambda: sum(len(group["members"]) for group in reader.ask({"show": "groups"})) == 10)
+    at_hosts(sends)
+    wait(lambda: audit.read_text().count('"role":"sender"') == 4)
+    proposed = reader.run(propose)
+    for terms in (
+        "[10.0.0.5, 10.0.0.9, 10.0.0.13]",
+        "[10.0.0.6, 10.0.0.10, 10.0.0.14]",
+        "limits: {groups_per_port: 64}",
+    ):
+        assert terms in proposed
+    assert "14 pairs of host and group decided alike, 0 would be refused, 0 admitted" in reader.run(compare)
+    reader.run(put)
+    at_hosts(later)
+    wait(lambda: "10.0.0.7" in reader.run(see))
+    shown = wait(lambda: "10.0.0.13" in (found := reader.run(see)) and found)
+    assert shown.count("10.0.0.7") == 1
+
+
 def test_ports_are_allocated(reader: Reader, fabric: EmulatedFabric) -> None:
     write_files(reader, "allocate-ports.md")
     from_file, live, with_more = blocks("allocate-ports.md")
@@ -269,7 +301,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
-    run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md"}
+    run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md", "from-open-to-strict.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}
