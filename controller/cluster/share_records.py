@@ -125,7 +125,7 @@ class ShareView(KeyView):
     def __init__(self, keys: Keys) -> None:
         super().__init__()
         self._keys = keys
-        self._parsed: dict[str, tuple[int, Any]] = {}
+        self._parsed: dict[str, tuple[str, Any]] = {}
         self._found: dict[str, tuple[int, dict[str, Any]]] = {}
         self._shares: tuple[int, dict[int, Share]] = (-1, {})
 
@@ -170,10 +170,11 @@ class ShareView(KeyView):
         return found
 
     def _value(self, held: KeyValue, read: Any) -> Any:
-        revision, value = self._parsed.get(held.key, (0, None))
-        if revision != held.revision:
+        """Return what a key says, read once for each value: a store that was emptied counts revisions anew."""
+        text, value = self._parsed.get(held.key, (None, None))
+        if text != held.value:
             value = read(held.value)
-            self._parsed[held.key] = (held.revision, value)
+            self._parsed[held.key] = (held.value, value)
         return value
 
 

@@ -11,7 +11,7 @@ from cluster_shares import PATIENCE_S, calm, history, owners
 from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode, counted_rows
 
 from controller.cluster.draining import DrainRefused
-from controller.cluster.engine import PutKey, Transaction
+from controller.cluster.engine import KeyValue, PutKey, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.memory_engine import RequestFault
 from controller.cluster.share_events import LeaveWanted, SwitchesSeen
@@ -267,6 +267,14 @@ def test_values_are_read_as_they_were_written():
     assert read_share(share.text()) == share
     assert read_manager(manager.text()) == manager
     assert read_monitor('{"incarnation":"a","metrics":"","switches":{"1":[1,0]},"epoch":1}') is None
+
+
+def test_a_key_of_a_store_that_was_emptied_is_read_anew_though_its_revision_is_the_same():
+    view, keys = ShareView(Keys(FABRIC)), Keys(FABRIC)
+    for epoch in (2, 7):
+        share = Share("m1", "run", epoch, "", 0.0)
+        view.replace([KeyValue(keys.share_of(31), share.text(), 6, 0)])
+        assert view.shares() == {31: share}
 
 
 def test_what_others_put_among_the_shares_is_left_aside(fabric: MonitoredFabric):
