@@ -45,7 +45,7 @@ class Hosts:
         self.delivered: Counter[tuple[End, bytes]] = Counter()
         self.answered = 0
         self._spread = count()
-        fabric.reached_host = self._reached
+        fabric.reached_host = self.reached
 
     def _send(self, host: Host, frame: bytes) -> None:
         dpid, port_no = host.end
@@ -90,7 +90,8 @@ class Hosts:
                 version, source = (3, host.ip) if family == 4 else (2, host.link_local)
                 self._send(host, encode(Report(family, version, host.mac, source, records)))
 
-    def _reached(self, dpid: int, port_no: int, frame: bytes) -> None:
+    def reached(self, dpid: int, port_no: int, frame: bytes) -> None:
+        """Have the host at a port take a frame in."""
         if frame[12:14] == LLDP:
             return
         host = self.by_end[dpid, port_no]

@@ -75,6 +75,7 @@ class LiveRun:
         self.timeout_s = timeout_s
         self.random = random.Random(seed)
         self.members: dict[bytes, list[Host]] = {}
+        self.senders: dict[bytes, Host] = {}
 
     @property
     def watch(self) -> Watch:
@@ -193,7 +194,8 @@ class LiveRun:
         for number in range(groups):
             group = group_address(number)
             if group not in self.members:
-                self.hosts.send(self.random.choice(self.hosts.all), group)
+                self.senders[group] = self.random.choice(self.hosts.all)
+                self.hosts.send(self.senders[group], group)
             while len(self.members.setdefault(group, [])) < members:
                 host = self.new_member(group)
                 if host is None:
