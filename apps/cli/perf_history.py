@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import time
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +19,21 @@ from numpy.typing import NDArray
 
 from apps.cli.common import InputError
 from apps.cli.perf_console import SOCKETS, selection
-from apps.cli.perf_rates import print_rates, rates_of
+from apps.cli.perf_rates import PortMeans, in_turn, print_rates, rates_of
 from apps.cli.perf_roll_ups import LENGTHS, print_roll_ups
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile
 from apps.cli.times import add_zone, clock_of
 from apps.exporters.history import read_history
+from apps.exporters.history_stream import NotInOrder, Slice, stream_counters
 from apps.exporters.schema import HistoryFileError, RecordKind
 from controller.performance.counters import UNSUPPORTED
+from controller.performance.ports import PortRows
 
 HELP = "mean rates of ports over a span of time, or roll-ups, from the monitor's files"
+
+COLUMNS = ("duration_s", "speed_bps", *COUNTER_COLUMNS)
+FEW_PORTS = 1 << 15
+"""Samples of so few ports are compared a port's first, second and so on at a time, for they repeat soon."""
 
 DEFAULT_AGE, DEFAULT_AGE_OF_HOURS = "1h", "1d"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])\Z")
@@ -76,21 +85,99 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"NODE: the files know no names: {chosen['node']!r} must be a datapath id")
     ports = [(chosen["node"], chosen.get("port"))] if "node" in chosen else None
     try:
-        table = read_history(
-            directories,
-            LENGTHS.get(args.roll_up, RecordKind.COUNTERS),
-            since_s=since_s,
-            until_s=until_s,
-            ports=ports,
-            columns=None if args.roll_up else ("duration_s", "speed_bps", *COUNTER_COLUMNS),
-        )
+        if args.roll_up:
+            table = read_history(directories, LENGTHS[args.roll_up], since_s=since_s, until_s=until_s, ports=ports)
+        else:
+            rates = rates_between(directories, since_s, until_s, ports)
     except HistoryFileError as error:
         raise InputError(str(error)) from None
     if args.roll_up:
         print_roll_ups(args.roll_up, table, clock, as_json=args.json)
     else:
-        print_rates(rates_of(samples_of(table)), as_json=args.json)
+        print_rates(rates, as_json=args.json)
     return 0
+
+
+def rates_between(
+    directories: Sequence[Path],
+    since_s: float,
+    until_s: float,
+    ports: Collection[tuple[int, int | None]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return what `vsrt perf history` says of ports, as `rates_of`; HistoryFileError as `read_history`.
+
+    Files are read side by side in the order of time; where that cannot be had, they are read whole and sorted.
+    """
+    known = _KnownPorts()
+    try:
+        for part in stream_counters(directories, COLUMNS, since_s=since_s, until_s=until_s, ports=ports):
+            known.take(part)
+    except NotInOrder:
+        table = read_history(
+            directories, RecordKind.COUNTERS, since_s=since_s, until_s=until_s, ports=ports, columns=COLUMNS
+        )
+        return rates_of(samples_of(table))
+    return known.documents()
+
+
+class _KnownPorts:
+    """Ports as slices of the history tell of them, each with the top speed that it had until then."""
+
+    def __init__(self) -> None:
+        self._table = PortRows(sys.maxsize)
+        self._means = PortMeans(self._table)
+        self._rows = np.empty((0, 0), np.int32)
+        self._switches: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+
+    def take(self, part: Slice) -> None:
+        """Take a slice in."""
+        rows = self._rows_of(part.dpid, part.port_no)
+        columns = part.columns
+        duration_s, speed_bps = (columns[name].astype(np.float64, copy=False) for name in COLUMNS[:2])
+        told = speed_bps > self._table.speed_bps[rows]
+        if told.any():
+            np.maximum.at(self._table.speed_bps, rows[told], speed_bps[told])
+        counters = np.column_stack([columns[name] for name in COUNTER_COLUMNS])
+        samples = SampleFile(
+            part.at_us / 1e6, part.dpid, part.port_no.astype(np.uint64), counters, duration_s, speed_bps
+        )
+        order = np.arange(len(rows))
+        if len(self._table) < FEW_PORTS:
+            by_port = np.argsort(rows, kind="stable")
+            order = by_port[in_turn(rows[by_port])]
+        self._means.take(rows, samples, order)
+
+    def _rows_of(self, dpid: NDArray[np.uint64], port_no: NDArray[np.uint32]) -> NDArray[np.int32]:
+        """Return the row of each sample's port; new ones have the next."""
+        switch, number = _numbered(dpid, self._switches), _numbered(port_no, self._numbers)
+        room = np.subtract((len(self._switches), len(self._numbers)), self._rows.shape)
+        if room.any():
+            self._rows = np.pad(self._rows, [(0, int(each)) for each in room], constant_values=-1)
+        rows = self._rows[switch, number]
+        unknown = np.flatnonzero(rows < 0)
+        if len(unknown):
+            for at in unknown.tolist():
+                place = switch[at], number[at]
+                if self._rows[place] < 0:
+                    added = self._table.add(int(dpid[at]), int(port_no[at]), "", 0.0)
+                    assert added is not None
+                    self._rows[place] = added.row
+            rows = self._rows[switch, number]
+        return rows
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Return what is known of ports, in the order of their numbers."""
+        names = [self._table.name(row) for row in range(len(self._table))]
+        return self._means.documents(sorted(range(len(names)), key=lambda row: names[row][:2]))
+
+
+def _numbered(values: NDArray[Any], known: dict[int, int]) -> NDArray[np.intp]:
+    """Return the number of each value, by which it is known from its first time on."""
+    encoded = pa.array(values).dictionary_encode()
+    numbers = [known.setdefault(value, len(known)) for value in encoded.dictionary.to_pylist()]
+    found: NDArray[np.intp] = np.array(numbers, np.intp)[encoded.indices.to_numpy()]
+    return found
 
 
 def _directory() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from apps.cli.common import emit_json, emit_table
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile, read_samples
 from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, Counter, counters_of
-from controller.performance.ports import PortRows
+from controller.performance.ports import PortRows, longer
 from controller.performance.rates import RateTable
 from controller.wire.dpids import format_dpid
 
@@ -24,6 +24,8 @@ LINES_AT_ONCE = 1 << 15
 NOT_LISTED = (Discontinuity.NONE, Discontinuity.FIRST, Discontinuity.UNSUPPORTED)
 _COLUMNS = [Counter(name).column for name in COUNTER_COLUMNS]
 _MASK = np.uint16(sum(int(BITS[column]) for column in _COLUMNS))
+_LISTED = np.ones(256, np.bool_)
+_LISTED[[int(code) for code in NOT_LISTED]] = False
 _RX_BYTES, _TX_BYTES = Counter.RX_BYTES.column, Counter.TX_BYTES.column
 _FIELDS = (
     ("rx_bps", _RX_BYTES, 8),
@@ -74,23 +76,44 @@ def rates_of(file: SampleFile) -> dict[str, dict[str, Any]]:
     Means are over the time in which a rate is known: gaps add neither octets nor time.
     """
     rows, table = _port_table(file)
-    n = len(table)
-    sums = _Sums(n)
-    rates = RateTable(table)
-    listed: list[list[dict[str, Any]]] = [[] for _ in range(n)]
-    unsupported = np.zeros(n, np.uint16)
-    order = _in_turn(rows)
-    for start in range(0, len(rows), LINES_AT_ONCE):
-        part = order[start : start + LINES_AT_ONCE]
-        counters = np.zeros((len(rows[part]), COUNTER_COUNT), np.uint64)
-        counters[:, _COLUMNS] = file.counters[part]
-        found = rates.update(Samples(rows[part], file.at_s[part], file.duration_s[part], counters))
-        sums.add(found, file.speed_bps[part])
-        _list_discontinuities(found, unsupported, listed)
-    return {
-        f"{name.dpid}:{name.port_no}": {**sums.document(row), "discontinuities": listed[row]}
-        for row, name in ((row, table.name(row)) for row in range(n))
-    }
+    means = PortMeans(table)
+    means.take(rows, file, in_turn(rows))
+    return means.documents(range(len(table)))
+
+
+class PortMeans:
+    """Mean rates and discontinuities of the ports of a table, by their samples as they come.
+
+    Those of each port are taken in the order of their times. The table may grow; its speeds are its owner's.
+    """
+
+    def __init__(self, table: PortRows) -> None:
+        self._table = table
+        self._sums = _Sums(len(table))
+        self._rates = RateTable(table)
+        self._listed: list[list[dict[str, Any]]] = []
+        self._unsupported = np.empty(0, np.uint16)
+
+    def take(self, rows: NDArray[np.int32], samples: SampleFile, order: NDArray[np.intp]) -> None:
+        """Take samples of the ports with these rows in, in the order that is told."""
+        n = len(self._table)
+        self._sums.fit(n)
+        self._listed += [[] for _ in range(n - len(self._listed))]
+        self._unsupported = longer(self._unsupported, n)
+        for start in range(0, len(rows), LINES_AT_ONCE):
+            part = order[start : start + LINES_AT_ONCE]
+            counters = np.zeros((len(part), COUNTER_COUNT), np.uint64)
+            counters[:, _COLUMNS] = samples.counters[part]
+            found = self._rates.update(Samples(rows[part], samples.at_s[part], samples.duration_s[part], counters))
+            self._sums.add(found, samples.speed_bps[part], self._rates.repeats(found.rows))
+            _list_discontinuities(found, self._unsupported, self._listed)
+
+    def documents(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
+        """Return what is known of ports, by ``DPID:PORT`` in the order of these rows."""
+        return {
+            f"{name.dpid}:{name.port_no}": {**self._sums.document(row), "discontinuities": self._listed[row]}
+            for row, name in ((row, self._table.name(row)) for row in rows)
+        }
 
 
 class _Sums:
@@ -98,43 +121,56 @@ class _Sums:
 
     def __init__(self, ports: int) -> None:
         self._ports = ports
-        self._counted = np.zeros((ports, COUNTER_COUNT))
-        self._known_s = np.zeros((ports, COUNTER_COUNT))
-        self._busy_s = np.zeros((ports, 2))
-        self._with_speed_s = np.zeros((ports, 2))
+        self._counted = np.zeros((COUNTER_COUNT, ports))
+        self._known_s = np.zeros((COUNTER_COUNT, ports))
+        self._busy_s = np.zeros((2, ports))
+        self._with_speed_s = np.zeros((2, ports))
 
-    def add(self, rates: SampleRates, speed_bps: NDArray[np.float64]) -> None:
-        """Add rates of samples, whose ports had these speeds (NaN where not told)."""
+    def fit(self, ports: int) -> None:
+        """Make room for so many ports."""
+        if ports > self._ports:
+            room = ((0, 0), (0, ports - self._ports))
+            self._ports = ports
+            self._counted, self._known_s = np.pad(self._counted, room), np.pad(self._known_s, room)
+            self._busy_s, self._with_speed_s = np.pad(self._busy_s, room), np.pad(self._with_speed_s, room)
+
+    def add(self, rates: SampleRates, speed_bps: NDArray[np.float64], repeats: bool) -> None:
+        """Add rates of samples, whose ports had these speeds (NaN where not told); a port `repeats`, or none does."""
         told = speed_bps > 0
         for column in _COLUMNS:
             per_s = rates.per_s[:, column]
             known = ~np.isnan(per_s)
             counted = np.where(known, per_s * rates.interval_s, 0.0)
-            self._counted[:, column] += self._by_port(rates.rows, counted)
-            self._known_s[:, column] += self._by_port(rates.rows, np.where(known, rates.interval_s, 0.0))
+            self._add(self._counted[column], rates.rows, counted, repeats)
+            self._add(self._known_s[column], rates.rows, np.where(known, rates.interval_s, 0.0), repeats)
             if column in (_RX_BYTES, _TX_BYTES):
                 direction, both = column - _RX_BYTES, known & told
                 busy_s = np.divide(counted * 8, speed_bps, out=np.zeros_like(counted), where=both)
-                self._busy_s[:, direction] += self._by_port(rates.rows, busy_s)
-                self._with_speed_s[:, direction] += self._by_port(rates.rows, np.where(both, rates.interval_s, 0.0))
+                with_speed_s = np.where(both, rates.interval_s, 0.0)
+                self._add(self._busy_s[direction], rates.rows, busy_s, repeats)
+                self._add(self._with_speed_s[direction], rates.rows, with_speed_s, repeats)
 
     def document(self, row: int) -> dict[str, Any]:
         """Return the means of a port; None where nothing is known."""
         means: dict[str, Any] = {}
         for name, column, factor in _FIELDS:
-            known_s = self._known_s[row, column]
-            means[name] = float(self._counted[row, column] / known_s * factor) if known_s > 0 else None
+            known_s = self._known_s[column, row]
+            means[name] = float(self._counted[column, row] / known_s * factor) if known_s > 0 else None
         busy = [
             float(busy_s / known_s * 100)
-            for busy_s, known_s in zip(self._busy_s[row], self._with_speed_s[row], strict=True)
+            for busy_s, known_s in zip(self._busy_s[:, row], self._with_speed_s[:, row], strict=True)
             if known_s > 0
         ]
         means["utilisation_pct"] = max(busy, default=None)
         return means
 
-    def _by_port(self, rows: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = np.bincount(rows, values, self._ports).astype(np.float64, copy=False)
-        return sums
+    def _add(
+        self, sums: NDArray[np.float64], rows: NDArray[np.int32], values: NDArray[np.float64], repeats: bool
+    ) -> None:
+        if repeats:
+            sums += np.bincount(rows, values, self._ports)
+        else:
+            sums[rows] += values
 
 
 def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortRows]:
@@ -157,7 +193,7 @@ def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortRows]:
     return rows.astype(np.int32), table
 
 
-def _in_turn(rows: NDArray[np.int32]) -> NDArray[np.intp]:
+def in_turn(rows: NDArray[np.int32]) -> NDArray[np.intp]:
     """Return the first sample of each port, then the second of each, and so on, where they are in the order of ports.
 
     Samples of different ports are compared with those before them at once, which takes half the time.
@@ -186,7 +222,7 @@ def _list_discontinuities(
 ) -> None:
     """Add the discontinuities of a part of the file to the lists of their ports."""
     lacking = rates.unsupported & _MASK
-    listable = ~np.isin(rates.discontinuity, NOT_LISTED)
+    listable = _LISTED[rates.discontinuity]
     for index in np.flatnonzero(listable | (lacking > 0)).tolist():
         row, at_s = int(rates.rows[index]), float(rates.at_s[index])
         newly = int(lacking[index]) & ~int(unsupported[row])

@@ -61,13 +61,13 @@ def read_history(
     is_shared = len(places) > 1 and EPOCH in schema.names
     read = [*names, *(name for name in (EPOCH,) if is_shared and name not in names)]
     from_s = since_s - EDGE_S if is_shared else since_s
-    wanted = _filter(from_s, until_s, ports)
+    wanted = filter_of(from_s, until_s, ports)
     tables = [table for place in places for table in _tables(place, kind, read, wanted, (from_s, until_s))]
     schema = pa.schema([schema.field(name) for name in read], schema.metadata)
     table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
     order = order_by_port(table)
     if is_shared:
-        keep = counted_rows(table) & (table.column("timestamp").cast(pa.int64()).to_numpy() >= _microseconds(since_s))
+        keep = counted_rows(table) & (table.column("timestamp").cast(pa.int64()).to_numpy() >= microseconds(since_s))
         order = order[keep[order]]
     return table.select(names).take(pa.array(order))
 
@@ -96,14 +96,14 @@ def _tables(
     missing = ""
     for _ in range(ATTEMPTS):
         try:
-            return [_read(path, kind, names, wanted) for path in _files(directory / kind, *span_s)]
+            return [_read(path, kind, names, wanted) for path in files_of(directory / kind, *span_s)]
         except FileNotFoundError as error:  # a journal became a part, or retention was faster
             missing = str(error.filename)
     raise HistoryFileError(f"{missing}: the file goes away again and again")
 
 
-def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
-    """The files of the hours or days in question, a part rather than the journal that it was made of."""
+def files_of(directory: Path, since_s: float, until_s: float) -> list[Path]:
+    """Return the files of the hours or days in question, a part rather than the journal it was made of."""
     found: dict[tuple[FilePeriod, int], Path] = {}
     for part in list_parts(directory):
         inside = part.period.end_s > since_s and part.period.start_s < until_s
@@ -115,9 +115,10 @@ def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
     return list(found.values())
 
 
-def _filter(since_s: float, until_s: float, ports: Collection[tuple[int, int | None]] | None) -> pc.Expression:
+def filter_of(since_s: float, until_s: float, ports: Collection[tuple[int, int | None]] | None) -> pc.Expression:
+    """Return which rows are asked for."""
     time = pc.field("timestamp")
-    bounds = [pa.scalar(_microseconds(at_s), pa.timestamp("us", tz="UTC")) for at_s in (since_s, until_s)]
+    bounds = [pa.scalar(microseconds(at_s), pa.timestamp("us", tz="UTC")) for at_s in (since_s, until_s)]
     wanted = (time >= bounds[0]) & (time < bounds[1])
     if ports is None:
         return wanted
@@ -133,8 +134,8 @@ def _filter(since_s: float, until_s: float, ports: Collection[tuple[int, int | N
     return wanted & chosen
 
 
-def _microseconds(at_s: float) -> int:
-    """Whole microseconds, within what a timestamp holds."""
+def microseconds(at_s: float) -> int:
+    """Return whole microseconds, within what a timestamp holds."""
     return round(min(max(at_s, -9e12), 9e12) * 1e6)
 
 
