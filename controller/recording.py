@@ -26,6 +26,7 @@ from controller.config import (
     edit_settings,
     marking,
     multicast_settings,
+    overcommit_settings,
     policy,
     probe_settings,
     registrations,
@@ -73,7 +74,8 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
-        *(marking, multicast_settings, probe_settings, service_class_settings, service_classes, goals, terms, vlans),
+        *(marking, multicast_settings, overcommit_settings, probe_settings, service_class_settings, service_classes),
+        *(goals, terms, vlans),
     )
     shared = (*config, registrations, events)
     return {

@@ -98,6 +98,10 @@ def _alias(name: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
     return lambda fields: Action({"do": name, **fields}, method, f"/groups/{quote(fields['group'])}/aliases")
 
 
+def _residence(fields: Mapping[str, Any]) -> str:
+    return f"/groups/{quote(fields['group'])}/entries"
+
+
 def _alias_count(answer: Mapping[str, Any]) -> Iterator[str]:
     if "aliases" in answer:
         yield f"aliases from now: {answer['aliases']}"
@@ -163,6 +167,30 @@ VERBS: dict[str, Verb] = {
         ),
         "{group} gives an alias back",
         _alias_count,
+    ),
+    "swap-out": Verb(
+        "take a group out of the flow tables until its next packet",
+        ("group",),
+        lambda fields: Action({"do": "group-swap-out", **fields}, "DELETE", _residence(fields)),
+        "{group} goes out of the flow tables",
+    ),
+    "swap-in": Verb(
+        "have a group in the flow tables before a packet asks for it",
+        ("group",),
+        lambda fields: Action({"do": "group-swap-in", **fields}, "POST", _residence(fields)),
+        "{group} goes into the flow tables",
+    ),
+    "pin": Verb(
+        "keep a group in the flow tables whatever it sends",
+        ("group",),
+        lambda fields: Action({"do": "group-pin", **fields}, "PUT", f"/groups/{quote(fields['group'])}/pin"),
+        "{group} stays in the flow tables",
+    ),
+    "unpin": Verb(
+        "let a pinned group go out of the flow tables again",
+        ("group",),
+        lambda fields: Action({"do": "group-unpin", **fields}, "DELETE", f"/groups/{quote(fields['group'])}/pin"),
+        "{group} may go out of the flow tables",
     ),
     "reload": Verb(
         "read the policy file now",

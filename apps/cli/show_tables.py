@@ -56,6 +56,11 @@ def _made(
     return lambda snapshot: make(snapshot.section(name))[::step]
 
 
+def _flow_tables(fields: Fields, called: SnapshotNames) -> Iterator[Row]:
+    names = ("table", "capacity", "pinned", "entries", "groups", "groups_out", "state")
+    yield called.label(fields["dpid"]), *(text(fields.get(name)) for name in names)
+
+
 def _plain(*names: str) -> Callable[[Fields, SnapshotNames], Iterable[Row]]:
     return lambda fields, _called: [tuple(text(fields.get(name)) for name in names)]
 
@@ -291,6 +296,14 @@ TABLES: dict[str, Table] = {
         queue_rows,
         _of("queues"),
         PLACES,
+    ),
+    "tables": Table(
+        "flow tables that groups go in and out of: what there is room for, and what is in",
+        ("tables",),
+        ("SWITCH", "TABLE", "ROOM FOR", "PINNED", "ENTRIES", "GROUPS IN", "OUT", "STATE"),
+        _flow_tables,
+        _of("tables"),
+        frozenset({"switch"}),
     ),
     "aliases": Table(
         "groups with further trees, and what moves these: queue and fullest link",

@@ -1,4 +1,4 @@
-"""The documents of service classes and of their queues."""
+"""The documents of service classes, of their queues, and of flow tables."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ class PortQueueModel(Identified):
     dropped_pps: float | None = None
     missing_bps: int | None = None
     index: float | None = Field(default=None, description="Above 1 a goal of its classes is missed.")
+
+
+class FlowTableModel(Identified):
+    """A flow table that groups have entries in, where these may be out of it."""
+
+    dpid: Dpid = None
+    table: int | None = None
+    capacity: int | None = Field(default=None, description="Entries that it has room for; null where nobody knows.")
+    pinned: int | None = Field(default=None, description="Entries that stay whatever groups do.")
+    entries: int | None = Field(default=None, description="Entries of groups that may leave.")
+    groups: int | None = None
+    groups_out: int | None = Field(default=None, description="Groups with hosts at the switch that are out.")
+    state: str | None = Field(default=None, description="How short it is of free entries: high, soft, hard or low.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from apps.dashboard.class_models import ClassModel, PortQueueModel
+from apps.dashboard.class_models import ClassModel, FlowTableModel, PortQueueModel
 from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel
 from apps.dashboard.model_parts import (
     Described,
@@ -254,6 +254,7 @@ class GroupModel(Identified):
     refused: list[MemberModel] | None = None
     senders: list[SenderModel] | None = None
     aliases: list[FurtherTreeModel] | None = None
+    out: bool | None = Field(default=None, description="Whether switches have no entries of it, to save room.")
     queue_packets: float | None = None
     utilisation_pct: float | None = None
     unsupported: str | None = None
@@ -484,5 +485,6 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "monitors": MonitorModel,
     "classes": ClassModel,
     "queues": PortQueueModel,
+    "tables": FlowTableModel,
 }
 """The form of the documents of each list."""

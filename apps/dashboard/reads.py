@@ -110,12 +110,14 @@ LISTS = {
     "monitors": List("monitors"),
     "classes": List("classes"),
     "queues": List("queues"),
+    "tables": List("tables"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
+    "tables",
 )
 """The sections that can be followed."""
 

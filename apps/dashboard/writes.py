@@ -146,6 +146,26 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         """Take the alias that a group got last."""
         return await do("alias-remove", by=by, group=group_address(address))
 
+    @route("POST", "/groups/{address}/entries")
+    async def swap_in(address: AddressPath, by: By) -> Response:
+        """Have a group in the flow tables before a packet asks for it."""
+        return await do("group-swap-in", by=by, group=group_address(address))
+
+    @route("DELETE", "/groups/{address}/entries")
+    async def swap_out(address: AddressPath, by: By) -> Response:
+        """Take a group out of the flow tables until its next packet."""
+        return await do("group-swap-out", by=by, group=group_address(address))
+
+    @route("PUT", "/groups/{address}/pin")
+    async def pin_group(address: AddressPath, by: By) -> Response:
+        """Keep a group in the flow tables whatever it sends."""
+        return await do("group-pin", by=by, group=group_address(address))
+
+    @route("DELETE", "/groups/{address}/pin")
+    async def unpin_group(address: AddressPath, by: By) -> Response:
+        """Let a pinned group go out of the flow tables again."""
+        return await do("group-unpin", by=by, group=group_address(address))
+
     @route("POST", "/checks/{app}")
     async def begin_check(
         app: TablesPath,

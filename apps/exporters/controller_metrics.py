@@ -40,6 +40,19 @@ TREE_CHANGES = counter("vsrt_tree_changes_total", "Changes that gave a tree othe
 ALIASES = gauge("vsrt_aliases", "Further trees that groups have, those that are being taken away too.")
 ALIAS_POOL = gauge("vsrt_alias_pool", "Further trees that all groups together may have.")
 ALIAS_MOVES = counter("vsrt_alias_moves_total", "Further trees given to groups, by algorithm (goal, efficiency).")
+GROUPS_OUT = gauge("vsrt_groups_out", "Groups that have no flow entries, to save room, and are a packet away.")
+GROUP_SWAPS = counter("vsrt_group_swaps_total", "Groups that went into and out of the flow tables, by direction.")
+GROUP_FAULTS = counter(
+    "vsrt_group_faults_total",
+    "Packets of known senders to groups that were out, by what became of them (carried, dropped).",
+)
+TABLE_CAPACITY = gauge(
+    "vsrt_flow_table_capacity", "Entries that a flow table has room for, where that is known and groups may be out."
+)
+TABLE_ENTRIES = gauge(
+    "vsrt_flow_table_entries",
+    "Entries of a flow table where groups may be out, by kind: of groups that may leave, and others (pinned).",
+)
 TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
 JOIN_LATENCY = histogram(
     "vsrt_join_latency_seconds",
@@ -123,6 +136,11 @@ FAMILIES: tuple[MetricFamily, ...] = (
     ALIASES,
     ALIAS_POOL,
     ALIAS_MOVES,
+    GROUPS_OUT,
+    GROUP_SWAPS,
+    GROUP_FAULTS,
+    TABLE_CAPACITY,
+    TABLE_ENTRIES,
     CLASS_INDEX,
     CLASS_MISSING,
     CLASS_PORTS,

@@ -15,7 +15,7 @@ from controller.config.vlans import UNTAGGED
 from controller.discovery.detection import ProbingPace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
-from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, vlan_figures
+from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, table_figures, vlan_figures
 from controller.rules.inspection import Inspection
 from controller.snapshot.events import Severity
 
@@ -84,6 +84,10 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.ALIASES, [({}, found.alias_count)]),
         (metrics.ALIAS_POOL, [({}, found.alias_pool)]),
         (metrics.ALIAS_MOVES, [({"by": by}, count) for by, count in found.alias_moves.items()]),
+        (metrics.GROUPS_OUT, [({}, found.groups_out)]),
+        (metrics.GROUP_SWAPS, [({"direction": to}, count) for to, count in found.swaps.items()]),
+        (metrics.GROUP_FAULTS, [({"outcome": outcome}, count) for outcome, count in found.faults.items()]),
+        *_table_figures(core),
         (metrics.JOIN_LATENCY, [({}, found.join_latency)]),
         (metrics.JOINS_UNMEASURED, [({}, found.unmeasured_join_count)]),
         (metrics.FABRICS, [({}, len(core.fabric.fabrics))]),
@@ -106,6 +110,19 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.SWITCH_IN_SYNC, [({"dpid": each.dpid}, int(each.in_sync)) for each in switches]),
         *entry_figures("multicast", core.installer),
     ]
+
+
+def _table_figures(core: MulticastCore) -> list[Metric]:
+    """Return what the multicast core tells of the flow tables that groups go in and out of."""
+    tables = list(table_figures(core))
+    capacities = [
+        ({"dpid": each.dpid, "table": each.table}, each.capacity) for each in tables if each.capacity is not None
+    ]
+    entries: list[tuple[Labels, Value]] = []
+    for each in tables:
+        for kind, count in (("pinned", each.pinned), ("groups", each.entries)):
+            entries.append(({"dpid": each.dpid, "table": each.table, "kind": kind}, count))
+    return [(metrics.TABLE_CAPACITY, capacities), (metrics.TABLE_ENTRIES, entries)]
 
 
 def _vlan_figures(core: MulticastCore) -> list[Metric]:

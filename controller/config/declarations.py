@@ -28,6 +28,7 @@ class SettingType(StrEnum):
     SWITCHES = "list of datapath ids"
     STATIC_TREES = "mapping of groups to numbers of aliases"
     OVSDB_SERVERS = "list of OVSDB servers"
+    CAPACITIES = "mapping of switches to numbers of entries"
     LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 

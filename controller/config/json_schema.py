@@ -21,6 +21,7 @@ from controller.config.load import (
     RULE_KEYS,
     SECTIONS,
 )
+from controller.config.overcommit_settings import MOST_ENTRIES
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
 from controller.config.read_classes import CLASS_KEYS, MAX_CLASSES, REQUIRED_CLASS_KEYS
 from controller.config.read_registrations import ENTRY_KEYS as REGISTRATION_KEYS
@@ -430,6 +431,12 @@ def _type_of(entry: Setting) -> Schema:
                 "type": "object",
                 "propertyNames": {"pattern": f"^({_IPV4_GROUP + _IPV4_LENGTH}|{_IPV6_GROUP + _IPV6_LENGTH})$"},
                 "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MAX_ALIASES},
+            }
+        case SettingType.CAPACITIES:
+            return {
+                "type": "object",
+                "propertyNames": {"minLength": 1},
+                "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_ENTRIES},
             }
         case SettingType.OVSDB_SERVERS:
             return _list({"type": "string", "minLength": 1})

@@ -18,6 +18,7 @@ from controller.config.fabrics import read_fabrics
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
+from controller.config.overcommit_settings import Overcommit
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.probe_settings import Probes
 from controller.config.read import NodeReader, line_of, scalar_value, step
@@ -63,17 +64,8 @@ MAX_NAME_LENGTH = 64
 MAX_NAMED_SWITCHES = 65536
 
 SECTIONS = (
-    "version",
-    "switches",
-    "tenants",
-    "rules",
-    "default",
-    "labels",
-    "static_members",
-    "vlans",
-    "link_aggregations",
-    "fabrics",
-    "classes",
+    *("version", "switches", "tenants", "rules", "default", "labels", "static_members", "vlans"),
+    *("link_aggregations", "fabrics", "classes"),
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
@@ -162,6 +154,7 @@ class _PolicyReader(NodeReader):
         classes = read("classes", ClassReader(self, self._group, self._class_hosts, _name_problem).read)
         aliases = read("aliases", lambda node, path: read_aliases(self, node, path))
         queues = read("queues", lambda node, path: read_queues(self, node, path))
+        overcommit = read("overcommit", lambda node, path: self.settings(Overcommit, node, path))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
         enforce_ssm = (multicast or Multicast()).enforce_ssm
@@ -220,6 +213,7 @@ class _PolicyReader(NodeReader):
             classes=classes or (),
             aliases=aliases or Aliases(),
             queues=queues or QueuePolicy(),
+            overcommit=overcommit or Overcommit(),
             warnings=self.faults.warnings(),
         )
 

@@ -13,6 +13,7 @@ from controller.config.check_settings import Check
 from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
+from controller.config.overcommit_settings import Overcommit
 from controller.config.probe_settings import Probes
 from controller.config.registrations import Registrations
 from controller.config.service_class_settings import Aliases, QueuePolicy
@@ -140,6 +141,7 @@ class Policy:
     aliases: Aliases = field(default_factory=Aliases)
     queues: QueuePolicy = field(default_factory=QueuePolicy)
     probes: Probes = field(default_factory=Probes)
+    overcommit: Overcommit = field(default_factory=Overcommit)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
+from controller.config.overcommit_settings import MOST_ENTRIES, TableCapacity
 from controller.config.service_class_settings import StaticTrees
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
 from controller.config.terms import (
@@ -286,6 +287,8 @@ class NodeReader:
                 return tuple(self.items(node, path, "a list of thresholds", self._threshold))
             case SettingType.STATIC_TREES:
                 return self._static_trees(node, path)
+            case SettingType.CAPACITIES:
+                return self._capacities(node, path)
             case SettingType.OVSDB_SERVERS:
                 return tuple(self.items(node, path, "a list of OVSDB servers", self._ovsdb_server))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
@@ -326,6 +329,23 @@ class NodeReader:
             if count is not None:
                 trees.append(StaticTrees(groups, count))
         return tuple(trees)
+
+    def _capacities(self, node: Node, path: str) -> tuple[TableCapacity, ...]:
+        known = self.entries(node, path, "a mapping of switches to numbers", text_keys=False) or {}
+        first: dict[int, int] = {}
+        found = []
+        for key, child in node.pairs if isinstance(node, Mapping) else ():
+            if not isinstance(key, Scalar) or known[key.text] != (key.line, child):
+                continue
+            own_path = step(path, key.text)
+            dpid, entries = self.dpid(key, own_path), self.integer(child, own_path, 1, MOST_ENTRIES)
+            if dpid in first:
+                self.faults.error(key.line, own_path, f"switch {dpid} has its number already, on line {first[dpid]}")
+            elif dpid is not None:
+                first[dpid] = key.line
+                if entries is not None:
+                    found.append(TableCapacity(dpid, entries))
+        return tuple(found)
 
     def _ovsdb_server(self, node: Node, path: str) -> str | None:
         server = self.text(node, path, "unix:PATH or tcp:HOST:PORT")

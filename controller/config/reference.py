@@ -37,7 +37,7 @@ def _default(entry: Setting) -> str:
             return "none"
         case SettingType.BOOLEAN | SettingType.BOOLEAN_OR_PORTS:
             return str(value).lower()
-        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS:
+        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS | SettingType.CAPACITIES:
             return "none"
         case SettingType.CHOICE | SettingType.TEXT:
             return f"`{value}`" if value else "empty"

@@ -27,6 +27,7 @@ from controller.config.declarations import (
 )
 from controller.config.edit_settings import Edits
 from controller.config.multicast_settings import Proxy, Querier, RouterPorts
+from controller.config.overcommit_settings import Overcommit
 from controller.config.probe_settings import Probes
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.terms import SEVERITIES, SwitchPort
@@ -453,6 +454,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "aliases": Aliases,
     "queues": QueuePolicy,
     "probes": Probes,
+    "overcommit": Overcommit,
 }
 
 

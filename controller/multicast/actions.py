@@ -10,7 +10,9 @@ from typing import Any
 from controller.multicast.events import (
     AliasAsked,
     CountersResetAsked,
+    GroupPinSet,
     GroupRebuildAsked,
+    GroupSwapAsked,
     RouterPortSet,
     StaticMemberSet,
     SwitchDrainSet,
@@ -27,6 +29,8 @@ Action = (
     | SwitchForgetAsked
     | GroupRebuildAsked
     | AliasAsked
+    | GroupSwapAsked
+    | GroupPinSet
     | CountersResetAsked
 )
 
@@ -80,6 +84,10 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "group-rebuild": (("group",), GroupRebuildAsked),
         "alias-add": (("group",), partial(AliasAsked, present=True)),
         "alias-remove": (("group",), partial(AliasAsked, present=False)),
+        "group-swap-in": (("group",), partial(GroupSwapAsked, is_in=True)),
+        "group-swap-out": (("group",), partial(GroupSwapAsked, is_in=False)),
+        "group-pin": (("group",), partial(GroupPinSet, present=True)),
+        "group-unpin": (("group",), partial(GroupPinSet, present=False)),
         "counters-reset": ((), CountersResetAsked),
     }
 )

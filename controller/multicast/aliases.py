@@ -278,7 +278,7 @@ class AliasTrees:
         self.waiting.pop(address, None)
         if group is None:
             del self._given[address]
-        if group is None or group.held:
+        if group is None or group.held or group.is_out:
             return []
         wanted, effects = self.wanted(address), list[Effect]()
         staying = [tree for tree in group.all_trees() if tree.number and not tree.is_leaving]

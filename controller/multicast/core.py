@@ -102,6 +102,7 @@ class MulticastCore(MulticastStages):
             self.membership_policer.next_deadline(),
             self.proxy.next_deadline(),
             self.aliases.next_deadline(),
+            self.swapping.next_deadline(),
             self.topology.next_deadline(),
             self.restart.due_s,
             self.due.next(),
@@ -142,6 +143,7 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.plane.switch_version(event.dpid, event.ofp_version, now)
         self.flooding.soon(now, event.dpid)
         self.senders.switch_version(event.dpid, event.ofp_version)
+        self.swapping.switch_connected(event.dpid)
         self.tagged.switch_connected(event.dpid, now)
         self.membership_policer.switch_connected(event.dpid, event.ofp_version)
         self.sections.switch_connected(event, now)
@@ -162,9 +164,13 @@ class MulticastCore(MulticastStages):
 
     def _installer_event(self, event: Any, now: float) -> None:
         self.outbox.effects += self.installer.handle(event, now)
+        if self.swapping.is_used:
+            self.outbox.effects += self.swapping.look_for_full(now)
         self.topology.entries_confirmed(event.dpid, now)
 
     def _table_changed(self, event: TableChanged, now: float) -> None:
+        if self.swapping.is_used:
+            self.outbox.effects += self.swapping.look_for_full(now)
         self.topology.entries_confirmed(event.dpid, now)
         if event.was_read:
             self._switch_read(event.dpid, now)
@@ -207,6 +213,7 @@ class MulticastCore(MulticastStages):
             self.following_members.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self.outbox.effects += self.topology.on_deadline(now)
         self.outbox.effects += self.aliases.on_deadline(now)
+        self.outbox.effects += self.swapping.on_deadline(now)
         self.proxy.on_deadline(now)
         for what in self.due.due(now):
             self._due_handlers[what](now)
@@ -236,6 +243,7 @@ class MulticastCore(MulticastStages):
         for dpid in list(self.switches.inherited):
             self.flooding.disinherit(dpid, now)
         self.outbox.effects += self.plane.release(now)
+        self.swapping.touch_all()
         self.proxy.started(now)
         self.due.set(Due.PURGE, now + PURGE_AFTER_S)
 

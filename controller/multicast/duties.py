@@ -62,6 +62,16 @@ def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDut
     return duties
 
 
+def duties_out(group: Group) -> dict[int, SwitchDuty]:
+    """Return what switches do for a group that is out of their tables: they drop its refused senders."""
+    duties = {}
+    for dpid, entries in _senders(group).items():
+        refused = tuple(sorted(entry for entry in entries if not entry.admitted))
+        if refused:
+            duties[dpid] = SwitchDuty(0, (), refused)
+    return duties
+
+
 def receivers_of(
     group: Group, source: bytes, trees: Iterable[Tree], routers: RouterInterests
 ) -> Iterator[tuple[int, int]]:

@@ -95,5 +95,19 @@ class AliasAsked(NamedTuple):
     present: bool
 
 
+class GroupSwapAsked(NamedTuple):
+    """The operator wants a group in the tables of the switches, or out of them, until its packets say otherwise."""
+
+    group: bytes
+    is_in: bool
+
+
+class GroupPinSet(NamedTuple):
+    """The operator wants a group to stay in the tables of the switches whatever it sends, or no longer."""
+
+    group: bytes
+    present: bool
+
+
 class CountersResetAsked(NamedTuple):
     """The operator wants all counters to begin anew."""

@@ -29,7 +29,7 @@ class VlanFigures(NamedTuple):
 class MulticastFigures(NamedTuple):
     """Counts at a moment; `decisions` are by rule and verdict, since the start or an operator's reset.
 
-    `alias_moves` are by algorithm.
+    `alias_moves` are by algorithm, `swaps` by direction, `faults` by what became of the packet.
     """
 
     group_count: int
@@ -43,6 +43,9 @@ class MulticastFigures(NamedTuple):
     alias_count: int
     alias_pool: int
     alias_moves: Mapping[str, int]
+    groups_out: int
+    swaps: Mapping[str, int]
+    faults: Mapping[str, int]
 
 
 class SwitchFigures(NamedTuple):
@@ -56,9 +59,20 @@ class SwitchFigures(NamedTuple):
     in_sync: bool
 
 
+class TableFigures(NamedTuple):
+    """A flow table: entries that it has room for, None where nobody knows, those that stay, and those of groups."""
+
+    dpid: int
+    table: int
+    capacity: int | None
+    pinned: int
+    entries: int
+
+
 def multicast_figures(core: MulticastCore) -> MulticastFigures:
     """Return what is counted now."""
-    clock = core.installer.clock
+    clock, swapped = core.installer.clock, core.swapping.counters
+    dropped = swapped["faults-over-limit"] + swapped["carried-over-limit"]
     return MulticastFigures(
         len(core.plane.groups),
         core.memberships.admitted_count(),
@@ -71,7 +85,19 @@ def multicast_figures(core: MulticastCore) -> MulticastFigures:
         core.plane.aliases.bound_count,
         core.policy.aliases.pool,
         core.aliases.decisions,
+        core.swapping.out_count(),
+        {"in": swapped["swaps-in"], "out": swapped["swaps-out"]},
+        {"carried": swapped["faults"] - dropped, "dropped": dropped},
     )
+
+
+def table_figures(core: MulticastCore) -> Iterator[TableFigures]:
+    """Yield the tables that groups go in and out of; none while all are in."""
+    for document in core.table_view.tables().values():
+        capacity = document["capacity"]
+        yield TableFigures(
+            document["dpid"], document["table"], capacity, document["pinned"] or 0, document["entries"]
+        )
 
 
 def vlan_figures(core: MulticastCore) -> dict[int, VlanFigures]:

@@ -24,7 +24,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal, group_of
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator_settings import read_router_port, read_static_member
+from controller.multicast.operator_settings import read_pin, read_router_port, read_static_member
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import (
@@ -44,6 +44,7 @@ from controller.multicast.restored import (
 )
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.swapping import Swapping
 from topology.events import LinkDown, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 from topology.live import LiveFabric
 
@@ -53,6 +54,7 @@ _STAGES: Mapping[str, int] = {
     "static-member": 0,
     "router-port": 0,
     "drain": 0,
+    "pin": 0,
     "switch": 1,
     "link": 2,
     "routers": 3,
@@ -91,6 +93,7 @@ class Following:
         topology: FabricFollower,
         vlan_ports: VlanPorts,
         plane: GroupPlane,
+        swapping: Swapping,
         registered: RegisteredGroups,
         memberships: Memberships,
         static: StaticMembers,
@@ -105,6 +108,7 @@ class Following:
         self._topology = topology
         self._vlan_ports = vlan_ports
         self._plane = plane
+        self._swapping = swapping
         self._registered = registered
         self._memberships = memberships
         self._static = static
@@ -125,6 +129,7 @@ class Following:
             "static-member": self._static_member,
             "router-port": self._router_port,
             "drain": self._drain,
+            "pin": self._pin,
             "switch": self._switch,
             "link": self._link,
             "routers": self._routers,
@@ -225,6 +230,11 @@ class Following:
         for each, is_drained in ((before, False), (value, True)):
             if each is not None:
                 self._topology.set_drained(int(each["dpid"]), is_drained, now)
+
+    def _pin(self, before: Record | None, value: Record | None, _now: float) -> None:
+        for each, is_pinned in ((before, False), (value, True)):
+            if each is not None:
+                self._swapping.pin(read_pin(each["group"]), is_pinned)
 
     # Topology
 
@@ -347,6 +357,9 @@ class Following:
     def _adopt(self, address: bytes, now: float) -> None:
         """Give a group the trees of the log; what cannot be had of them is tried again when links have changed."""
         self._partial.pop(address, None)
+        own = self._trees.get(address, {}).get(0)
+        if own is not None:
+            self._swapping.restore(address, own.is_out)
         if address not in self._plane.groups:
             return
         for number, tree in sorted(self._trees.get(address, {}).items()):
@@ -395,7 +408,8 @@ def _senders(parts: Iterable[LoggedGroup]) -> Iterator[tuple[SenderKey, Sender]]
 def _as_group(address: bytes, trees: Mapping[int, RestoredTree]) -> RestoredGroup:
     """Return trees of a group as those of an earlier run."""
     own = trees.get(0, RestoredTree(0, 0, ()))
-    return RestoredGroup(address, own.tree_version, own.links, (), (), tuple(t for n, t in trees.items() if n))
+    aliases = tuple(tree for number, tree in trees.items() if number)
+    return RestoredGroup(address, own.tree_version, own.links, (), (), aliases, own.is_out)
 
 
 def _differences(before: list[_Said], now: list[_Said]) -> _Differences:

@@ -33,7 +33,8 @@ class Sender:
     """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
 
     `mark` is its service class, and the code point that its packets get. `alias` is the number of the further tree
-    that they take, 0 for the group's own, None before it was chosen.
+    that they take, 0 for the group's own, None before it was chosen. `packet_count` is what its entry counted when it
+    was read last.
     """
 
     admitted: bool
@@ -44,6 +45,7 @@ class Sender:
     mark: Mark = UNMARKED
     alias: int | None = None
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
+    packet_count: int = field(default=0, repr=False, compare=False)
 
 
 class InterestFollower(Protocol):
@@ -90,6 +92,9 @@ class Group:
         Why the group is not served, None where it is.
     held
         The group's entries of an earlier run are left as they are for now.
+    is_out
+        Switches have no entries of the group but those that drop refused senders: the controller hands its packets
+        on, until it is in again.
     queue_id, queues
         The queue that its packets wait in, and how many admitted senders are of each; None where there are none.
     is_standing
@@ -105,6 +110,7 @@ class Group:
         "held",
         "interests",
         "is_leaving",
+        "is_out",
         "is_standing",
         "key",
         "left_is_within",
@@ -146,7 +152,7 @@ class Group:
         self.key: Key = address
         self.number = 0
         self.trees: list[Group] | None = None
-        self.is_standing, self.is_leaving = True, False
+        self.is_standing, self.is_leaving, self.is_out = True, False, False
 
     def add_alias(self, number: int, tree_version: int) -> Group:
         """Give the group a further tree by this number, of which no switch knows yet."""
@@ -162,7 +168,7 @@ class Group:
 
     def is_fresh(self) -> bool:
         """Tell whether the group's entries have nothing to do with any that switches may still have of it."""
-        return not self.held and self.unconfirmed is None and self.trees is None
+        return not self.held and not self.is_out and self.unconfirmed is None and self.trees is None
 
     def all_trees(self) -> Sequence[Group]:
         """Return the group itself, then its aliases."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.pending_writes import PendingWrites
@@ -10,20 +10,25 @@ from controller.multicast.registered import RegisteredGroups
 
 
 class GroupChanges:
-    """Has changes of groups, by name, written and shown."""
+    """Has changes of groups, by name, written and shown; `followed_by` is told of each too."""
 
     def __init__(self, registered: RegisteredGroups, pending_writes: PendingWrites, feed: ChangeFeed) -> None:
         self._registered = registered
         self._pending_writes = pending_writes
         self._feed = feed
+        self.followed_by: Callable[[bytes], None] | None = None
 
     def changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
         """Take note that a group changed, and who is known of it at a switch."""
         self._pending_writes.group_changed(group, now, dpid)
         self._feed.groups.touch(group)
+        if self.followed_by is not None:
+            self.followed_by(group)
         if self._registered.is_used and (carrier := self._registered.carrier(group)) != group:
             self._pending_writes.group_changed(carrier, now)
             self._feed.groups.touch(carrier)
+            if self.followed_by is not None:
+                self.followed_by(carrier)
 
     def all_changed(self, groups: Iterable[bytes], now: float) -> None:
         """Take note that groups changed."""

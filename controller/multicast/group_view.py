@@ -80,6 +80,7 @@ class GroupView:
             "aliases": self._further_trees(group) if group is not None else [],
             **self._waiting(address),
             "unsupported": group.unsupported if group is not None else None,
+            "out": group is not None and group.is_out,
         }
 
     def _further_trees(self, group: Group) -> list[Document]:

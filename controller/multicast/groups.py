@@ -10,7 +10,7 @@ from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
-from controller.multicast.duties import group_duties, receivers_of, refusals
+from controller.multicast.duties import duties_out, group_duties, receivers_of, refusals
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Sender, SenderKey
@@ -41,7 +41,8 @@ class GroupPlane:
     out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
     packets may still run, also those that the forest does without. `changed` is told of groups of which the plane
     learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
-    senders that reach no member and no router, the first to be so first. `followed_by` is told what members want.
+    senders that reach no member and no router, the first to be so first. `followed_by` is told what members want,
+    `starts_out` asked whether a new group begins without entries.
     `sender_count` counts the admitted senders, `tree_change_count` the changes of trees. `vlan_groups` and
     `vlan_senders` count groups and admitted senders by VLAN. `rules` lower what switches do.
     """
@@ -73,6 +74,7 @@ class GroupPlane:
         self.aliases = AliasTrees(self, installer, forest.graph)
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
+        self.starts_out: Callable[[bytes], bool] | None = None
         self.found = FoundEntries(vlan_ports)
         self._ended: dict[bytes, Group] = {}
 
@@ -142,7 +144,7 @@ class GroupPlane:
                 change = self.forest.join(group.key, dpid, TreeRole.RECEIVER)
         elif others_before and not (dpid in routers and group.is_wanted):
             change = self.forest.leave(group.key, dpid, TreeRole.RECEIVER)
-        if routers or named_before or group.named_sources or group.unsupported is not None:
+        if routers or named_before or group.named_sources or group.unsupported is not None or group.is_out:
             return self.refresh(group, (change, *self.routed.sync(group)), now, urgency)
         if change is None and others_before and others_now:
             return self._refresh_host_ports(group, dpid, now, urgency)
@@ -182,7 +184,7 @@ class GroupPlane:
             change = self.forest.leave(tree.key, dpid, TreeRole.SENDER)
         self.note_unheard(tree)
         has_routers = bool(self.routers.of_group(tree.address))
-        if tree.named_sources or tree.unsupported is not None or has_routers:
+        if tree.named_sources or tree.unsupported is not None or has_routers or tree.is_out:
             effects = self.refresh(tree, (change, *self.routed.sync(tree)), now)
         else:
             effects = self.refresh(tree, (change,), now, local=(sender_duties, dpid))
@@ -302,6 +304,7 @@ class GroupPlane:
             versions = self.found.versions(cookie)
             group = Group(address, cookie, 0, versions is not None)
             group.old_versions = versions
+        group.is_out = not group.held and self.starts_out is not None and self.starts_out(address)
         self.rules.set_queue(group)
         self.groups[address] = group
         if self.aliases.is_used:
@@ -431,7 +434,7 @@ class GroupPlane:
         if local is not None and way is Way.IN_PLACE:
             duties = self._locally(group, changes[0] or Change(group.key), *local)
         if duties is None:
-            all_duties = self._supported(group, effects)
+            all_duties = duties_out(group) if group.is_out else self.supported(group, effects)
             if not is_anew and way is not Way.INTERRUPTED:
                 duties = changed_duties(group.duties, all_duties)
             else:
@@ -472,8 +475,8 @@ class GroupPlane:
             if len(self._ended) > ENDED_BOUND:
                 del self._ended[next(iter(self._ended))]
 
-    def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
-        """Return what each switch is to do; where one of them cannot, the group is refused whole."""
+    def supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
+        """Return what each switch is to do with a group that is in; where one cannot, it is refused whole."""
         trees = list(self.islands.trees(group.key))
         port = port_of(trees, None, self.forest.graph, self.forest.loads)
         duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))

@@ -2,8 +2,9 @@
 
 | key | what | kind |
 |---|---|---|
-| `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY`, `drain/DPID` | what operators set | decision |
-| `tree/GROUP` | the tree and its version: a choice that looked at the loads of its time | decision |
+| `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY` | what operators set | decision |
+| `drain/DPID`, `pin/GROUP` | the same | decision |
+| `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
 | `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
@@ -83,8 +84,8 @@ class MulticastJournal:
     def trees_known(self, groups: Iterable[RestoredGroup]) -> None:
         """Take note of the trees that the log has, so that others are written."""
         for group in groups:
-            self._trees_written[group.address] = hash((group.tree_version, group.links))
-            for number, tree_version, links in group.aliases:
+            self._trees_written[group.address] = hash((group.tree_version, group.links, group.is_out))
+            for number, tree_version, links, _ in group.aliases:
                 self._aliases_written.setdefault(group.address, {})[number] = hash((tree_version, links))
 
     def tree_links(self, address: bytes, number: int = 0) -> tuple[tuple[Any, ...], ...]:
@@ -210,11 +211,12 @@ class MulticastJournal:
         if tree is None:
             had = self._trees_written.pop(address, None) is not None
             return [LogEntry(LogEntryKind.DECISION, key, None)] if had else []
-        written = hash(tree)
+        is_out = self._plane.groups[address].is_out
+        written = hash((*tree, is_out))
         if self._trees_written.get(address) == written:
             return []
         self._trees_written[address] = written
-        return [LogEntry(LogEntryKind.DECISION, key, _tree_text(address, *tree))]
+        return [LogEntry(LogEntryKind.DECISION, key, _tree_text(address, *tree, is_out=is_out))]
 
     def _alias_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entries of a group's aliases that are others than were written last, or are no more."""
@@ -322,7 +324,8 @@ class MulticastJournal:
     def group_values(self, address: bytes, now: float) -> list[Record]:
         """Return all values of a group as they are, that of its tree first."""
         tree = self._tree_of(address)
-        texts = [None if tree is None else _tree_text(address, *tree)]
+        is_out = tree is not None and self._plane.groups[address].is_out
+        texts = [None if tree is None else _tree_text(address, *tree, is_out=is_out)]
         for number in self._numbers(address):
             alias = self._tree_of(address, number)
             texts.append(None if alias is None else _tree_text(address, *alias, number))
@@ -330,10 +333,13 @@ class MulticastJournal:
         return [json.loads(text) for text in texts if text is not None]
 
 
-def _tree_text(address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]], number: int = 0) -> str:
+def _tree_text(
+    address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]], number: int = 0, *, is_out: bool = False
+) -> str:
     ends = ",".join([f"[{link[0]},{link[1]}]" if len(link) == 2 else str([*link]) for link in links])
     alias = f'"number":{number},' if number else ""
-    return f'{{"group":"{format_ip(address)}",{alias}"tree_version":{tree_version},"links":[{ends}]}}'
+    out = ',"out":true' if is_out else ""
+    return f'{{"group":"{format_ip(address)}",{alias}"tree_version":{tree_version},"links":[{ends}]{out}}}'
 
 
 def _sender_text(key: SenderKey, sender: Sender) -> str:

@@ -16,7 +16,9 @@ from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.events import (
     AliasAsked,
     CountersResetAsked,
+    GroupPinSet,
     GroupRebuildAsked,
+    GroupSwapAsked,
     RouterPortSet,
     StaticMemberSet,
     SwitchDrainSet,
@@ -33,6 +35,7 @@ from controller.multicast.registered import RegisteredGroups
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
 from controller.multicast.tree_changes import TreeChanges
 from controller.rules.installer import Installer
@@ -73,6 +76,7 @@ class Operator:
         topology: FabricFollower,
         plane: GroupPlane,
         aliases: AliasControl,
+        swapping: Swapping,
         registered: RegisteredGroups,
         gate: Gate,
         memberships: Memberships,
@@ -93,6 +97,7 @@ class Operator:
         self._topology = topology
         self._plane = plane
         self._aliases = aliases
+        self._swapping = swapping
         self._registered = registered
         self._gate = gate
         self._memberships = memberships
@@ -112,6 +117,8 @@ class Operator:
             SwitchForgetAsked: self._forget_switch,
             GroupRebuildAsked: self._rebuild,
             AliasAsked: self._alias,
+            GroupSwapAsked: self._swap,
+            GroupPinSet: self._pin,
             CountersResetAsked: self._reset_counters,
         }
         self.handlers = dict.fromkeys(self._actions, self._handle)
@@ -126,6 +133,8 @@ class Operator:
             yield OperatorSetting("router-port", *router_port)
         for dpid in sorted(self._switches.drained):
             yield OperatorSetting("drain", dpid)
+        for group in sorted(self._swapping.pinned):
+            yield OperatorSetting("pin", 0, 0, group)
 
     def is_set(self, setting: OperatorSetting) -> bool:
         """Tell whether something is set."""
@@ -133,6 +142,8 @@ class Operator:
         if subject == "drain":
             return dpid in self._switches.drained
         if isinstance(what, bytes):
+            if subject == "pin":
+                return what in self._swapping.pinned
             return self.static.is_by_operator((dpid, port_no, what))
         return (dpid, port_no, what) in self._memberships.own.declared_router_ports
 
@@ -143,6 +154,8 @@ class Operator:
             self._memberships.own.declare_router_port(*key, True, now)
         for dpid in settings.drained:
             self._topology.set_drained(dpid, True, now)
+        for group in settings.pinned:
+            self._swapping.pin(group, True)
 
     # Actions
 
@@ -304,10 +317,32 @@ class Operator:
         self._feed.events.add(now, "alias-asked", f"An operator gives {name} {what}.", group=name)
         return {"group": name, "aliases": self._plane.aliases.wanted(event.group)}
 
+    def _swap(self, event: GroupSwapAsked, now: float) -> Record:
+        name, swapping = format_ip(event.group), self._swapping
+        effects, fault = swapping.bring_in(event.group, now) if event.is_in else swapping.take_out(event.group, now)
+        self._perform(effects)
+        if fault is not None:
+            raise _Refusal("group", f"{name}: {fault}")
+        place = "into" if event.is_in else "out of"
+        self._feed.events.add(now, "group-swapped", f"An operator has {name} go {place} the flow tables.", group=name)
+        return {"group": name, "out": not event.is_in}
+
+    def _pin(self, event: GroupPinSet, now: float) -> Record:
+        name, group, pinned = format_ip(event.group), event.group, self._swapping.pinned
+        if event.present and group not in pinned and len(pinned) >= SETTINGS_BOUND:
+            raise _Refusal("group", f"{SETTINGS_BOUND} groups are pinned, as many as are kept")
+        if not event.present and group not in pinned:
+            raise _Refusal("group", f"{name} is not pinned")
+        self._swapping.pin(group, event.present)
+        text = f"{name} stays in the flow tables whatever it sends{'' if event.present else ' no longer'}."
+        state = State.RAISED if event.present else State.CLEARED
+        self._tell(now, OperatorSetting("pin", 0, 0, group), "group-pinned", text, state, group=name)
+        return {"group": name, "pinned": event.present}
+
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
         memberships = (membership.counters for _, membership in self._memberships.all())
-        own = (self._counters, self._senders.counters, self._plane.aliases.counters, self._installer.counters)
-        for counters in (*own, *memberships):
+        groups = (self._plane.aliases.counters, self._swapping.counters)
+        for counters in (self._counters, self._senders.counters, *groups, self._installer.counters, *memberships):
             counters.clear()
         self._gate.admission.reset()
         self._feed.events.add(now, "counters-reset", "All counters begin anew.")

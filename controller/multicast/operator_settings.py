@@ -14,11 +14,12 @@ class OperatorSettings(NamedTuple):
     static_members: tuple[tuple[int, int, bytes], ...] = ()
     router_ports: tuple[tuple[int, int, int], ...] = ()
     drained: tuple[int, ...] = ()
+    pinned: tuple[bytes, ...] = ()
 
 
 class OperatorSetting(NamedTuple):
     """What an operator set, `subject` saying what kind: a static member (`what` is the group), a router port (the
-    family), or a drained switch."""
+    family), a drained switch, or a group that stays in the tables (`what`, at no switch)."""
 
     subject: str
     dpid: int
@@ -29,6 +30,9 @@ class OperatorSetting(NamedTuple):
 def setting_entry(setting: OperatorSetting, is_set: bool) -> LogEntry:
     """Return what the log is told of a setting."""
     subject, dpid, port_no, what = setting
+    if subject == "pin" and isinstance(what, bytes):
+        name = format_ip(what)
+        return LogEntry.of_record(LogEntryKind.DECISION, f"pin/{name}", {"group": name} if is_set else None)
     value: dict[str, Any] = {"dpid": dpid}
     key = f"{subject}/{dpid}"
     if isinstance(what, bytes):
@@ -42,10 +46,15 @@ def setting_entry(setting: OperatorSetting, is_set: bool) -> LogEntry:
 
 def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:
     """Return what the log says of a static member; TypeError or ValueError where it cannot be read."""
+    return int(dpid), int(port_no), read_pin(text)
+
+
+def read_pin(text: Any) -> bytes:
+    """Return what the log says of a group that stays in; TypeError or ValueError where it cannot be read."""
     group = parse_name(text)
     if not is_multicast_ip(group):
         raise ValueError("no group")
-    return int(dpid), int(port_no), group
+    return group
 
 
 def read_router_port(dpid: Any, port_no: Any, family: Any) -> tuple[int, int, int]:

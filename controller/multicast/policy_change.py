@@ -31,6 +31,7 @@ from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import LoadedPolicy, forest_of, membership_limits, membership_settings
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
 from controller.multicast.tagged import TaggedFrames
 from controller.rules.installer import Installer
@@ -60,6 +61,7 @@ class PolicyFollower:
         memberships: Memberships,
         static: StaticMembers,
         legs: MemberLegs,
+        swapping: Swapping,
         senders: SenderTable,
         tagged: TaggedFrames,
         membership_policer: MembershipPolicer,
@@ -88,6 +90,7 @@ class PolicyFollower:
         self._memberships = memberships
         self._static = static
         self._legs = legs
+        self._swapping = swapping
         self._senders = senders
         self._tagged = tagged
         self._membership_policer = membership_policer
@@ -115,6 +118,7 @@ class PolicyFollower:
         self._tagged.use_check_interval(policy.check.interval_s, now)
         self._membership_policer.set_limits(limits)
         self._aliases.use(policy, now)
+        self._swapping.use(policy.overcommit, now)
         self._set_membership(before, reworded, now)
         self._senders.set_limits(
             limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s

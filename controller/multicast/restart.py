@@ -31,6 +31,7 @@ from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import LogReader, Restored, RestoredGroup, is_in_domain
 from controller.multicast.senders import SenderTable
+from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
 from topology.live import LiveFabric
 
@@ -57,6 +58,7 @@ class Restart:
         topology: FabricFollower,
         vlan_ports: VlanPorts,
         plane: GroupPlane,
+        swapping: Swapping,
         registered: RegisteredGroups,
         memberships: Memberships,
         operator: Operator,
@@ -74,6 +76,7 @@ class Restart:
         self._topology = topology
         self._vlan_ports = vlan_ports
         self._plane = plane
+        self._swapping = swapping
         self._registered = registered
         self._memberships = memberships
         self._operator = operator
@@ -230,6 +233,7 @@ class Restart:
         """Put back a group: its members and senders, then the tree that it had, whose entries it stands for."""
         address = group.address
         vlan_id = domain_of(address)
+        self._swapping.restore(address, group.is_out)
         self._plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
             if is_in_domain(record, vlan_id, self._vlan_ports):

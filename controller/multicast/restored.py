@@ -10,7 +10,7 @@ from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, fam
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.multicast.group import Sender, SenderKey
-from controller.multicast.operator_settings import OperatorSettings, read_router_port, read_static_member
+from controller.multicast.operator_settings import OperatorSettings, read_pin, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
 from controller.service_classes.pool import MAX_ALIASES
@@ -27,17 +27,22 @@ _NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
 
 
 class RestoredTree(NamedTuple):
-    """A tree of a group as an earlier run left it; `links` as those of the group, `number` 0 for the group's own."""
+    """A tree of a group as an earlier run left it; `links` as those of the group, `number` 0 for the group's own.
+
+    `is_out` tells whether the group had no entries.
+    """
 
     number: int
     tree_version: int
     links: tuple[tuple[int, ...], ...]
+    is_out: bool = False
 
 
 class RestoredGroup(NamedTuple):
     """A group as an earlier run left it.
 
     Each of `links` is two switches; one by a cable that had others beside it has the ports at both after them.
+    `is_out` tells whether it had no entries.
     """
 
     address: bytes
@@ -46,6 +51,7 @@ class RestoredGroup(NamedTuple):
     members: tuple[dict[str, Any], ...]
     senders: tuple[tuple[SenderKey, Sender], ...]
     aliases: tuple[RestoredTree, ...] = ()
+    is_out: bool = False
 
 
 class LoggedSwitch(NamedTuple):
@@ -87,10 +93,12 @@ class LogReader:
         self._static: list[tuple[int, int, bytes]] = []
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
+        self._pinned: list[bytes] = []
         self._readers: dict[str, Callable[[Any], None]] = {
             "static-member": self._static_member,
             "router-port": self._router_port,
             "drain": self._drain,
+            "pin": self._pin,
             "switch": self._switch,
             "link": self._link,
             "routers": self._routers,
@@ -113,7 +121,8 @@ class LogReader:
         Groups without members and senders are left out, but for those with static members (`static_groups`, and those
         that operators have set) and those that are the `carrier` of another with members, by name.
         """
-        operator = OperatorSettings(tuple(self._static), tuple(self._router_ports), tuple(self._drained))
+        own = (tuple(self._static), tuple(self._router_ports), tuple(self._drained), tuple(self._pinned))
+        operator = OperatorSettings(*own)
         asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
@@ -127,6 +136,9 @@ class LogReader:
 
     def _drain(self, value: Record) -> None:
         self._drained.append(int(value["dpid"]))
+
+    def _pin(self, value: Record) -> None:
+        self._pinned.append(read_pin(value["group"]))
 
     def _switch(self, value: Record) -> None:
         switch = read_switch_ports(value)
@@ -146,7 +158,8 @@ class LogReader:
 
     def _tree(self, value: Record) -> None:
         address, tree = read_tree(value)
-        self.groups[address] = self._known(address)._replace(tree_version=tree.tree_version, links=tree.links)
+        known = self._known(address)
+        self.groups[address] = known._replace(tree_version=tree.tree_version, links=tree.links, is_out=tree.is_out)
 
     def _alias(self, value: Record) -> None:
         address, alias = read_alias(value)
@@ -248,7 +261,8 @@ def read_tree(value: Record, number: int = 0) -> tuple[bytes, RestoredTree]:
     links = tuple(tuple(map(int, link)) for link in value["links"])
     if any(len(link) not in (2, 4) for link in links):
         raise ValueError("no link")
-    return _group(value), RestoredTree(number, int(value["tree_version"]) % TREE_VERSIONS, links)
+    is_out = bool(value.get("out", False))
+    return _group(value), RestoredTree(number, int(value["tree_version"]) % TREE_VERSIONS, links, is_out)
 
 
 def read_alias(value: Record) -> tuple[bytes, RestoredTree]:

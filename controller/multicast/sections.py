@@ -22,6 +22,7 @@ from controller.multicast.router_view import RouterView
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.status_view import StatusView
 from controller.multicast.switches import Switches
+from controller.multicast.table_view import TableView, table_id
 from controller.rules.installer import Installer
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
@@ -79,6 +80,7 @@ class MulticastSections:
         static: StaticMembers,
         status_view: StatusView,
         group_view: GroupView,
+        table_view: TableView,
         port_view: PortView,
         router_view: RouterView,
         now: float,
@@ -94,6 +96,7 @@ class MulticastSections:
         self._static = static
         self._status_view = status_view
         self._group_view = group_view
+        self._table_view = table_view
         self._port_view = port_view
         self._router_view = router_view
         self.environment: Document = {}
@@ -113,6 +116,8 @@ class MulticastSections:
         self.groups: DocumentLog[bytes] = DocumentLog(self._group_keys, self._group, format_ip, feed.groups)
         self.rules: DocumentLog[str] = DocumentLog(lambda: self._rules, self._rule, log=feed.rules)
         self.routers: DocumentLog[Any] = DocumentLog(self._router_keys, self._router, _router_id, feed.routers)
+        self._tables: dict[int, Document] = {}
+        self.tables: DocumentLog[int] = DocumentLog(lambda: self._tables, lambda key: self._tables.get(key), table_id)
         self._compared_s = now - COMPARE_INTERVAL_S
         self._graph_version = -1
         self._has_tors = False
@@ -128,7 +133,7 @@ class MulticastSections:
 
     def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
-        names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers")
+        names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "tables")
         return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
 
     def refresh(self, now: float) -> None:
@@ -150,6 +155,10 @@ class MulticastSections:
         rules = self._gate.admission.counters()
         for name in _differing(self._rules, rules):
             self._feed.rules.touch(name)
+        tables = self._table_view.tables()
+        for table in _differing(self._tables, tables):
+            self.tables.touch(table)
+        self._tables = tables
         status, queriers = self._status_view.status(), self._router_view.queriers()
         if status != self._status:
             self._feed.status.touch(STATUS)

@@ -24,6 +24,11 @@ class SenderPolls:
         """Note a question."""
         self._open[dpid] = (xid, now)
 
+    @property
+    def are_open(self) -> bool:
+        """Whether a switch owes an answer."""
+        return bool(self._open)
+
     def owns(self, dpid: int, xid: int) -> bool:
         """Tell whether a statistics reply answers an open question."""
         return dpid in self._open and self._open[dpid][0] == xid

@@ -13,12 +13,13 @@ from controller.kernel.domains import domain_of, in_domain
 from controller.kernel.oifs import port_of_oif, vlan_of_oif
 from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
-from controller.multicast.group import Sender, SenderKey
+from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.port_buckets import PortBuckets
 from controller.multicast.rate_meter import CounterReading, RateMeter
 from controller.multicast.sender_polls import SenderPolls
+from controller.multicast.swapping import Swapping
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
@@ -64,6 +65,7 @@ class SenderTable:
         vlan_ports: VlanPorts,
         legs: MemberLegs,
         fabrics: Fabrics,
+        swapping: Swapping,
         *,
         senders_per_port: int,
         unknown_packets_per_s: float,
@@ -77,6 +79,7 @@ class SenderTable:
         self._vlan_ports = vlan_ports
         self._legs = legs
         self._fabrics = fabrics
+        self._swapping = swapping
         self._buckets = PortBuckets(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
         self.set_limits(senders_per_port, unknown_packets_per_s, timeout_s)
         self._by_port: dict[Place, dict[Entry, None]] = {}
@@ -100,13 +103,15 @@ class SenderTable:
 
     def data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float) -> list[Effect]:
         """Take a packet to a group that no flow entry of its port knew."""
+        key = SenderKey(dpid, port_no, data.eth_src, data.source)
+        if self._swapping.is_used and (sender := self._known_out(data.group, key)) is not None:
+            return self._fault(data, key, frame, sender, now)
         if not self._buckets.take(dpid, port_no, now):
             self.counters["unknown-packets-over-limit"] += 1
             return self._penalise(dpid, port_no, data.family, now, "more packets of unknown senders than its limit")
         if frame[:6] != group_mac(data.group):
             self.counters["data-mac-mismatch"] += 1
             return []
-        key = SenderKey(dpid, port_no, data.eth_src, data.source)
         group = self._plane.groups.get(data.group)
         known = group.senders.get(key) if group is not None else None
         if known is not None:
@@ -124,7 +129,21 @@ class SenderTable:
                 effects += self._add(data.group, other, replace(sender, meter=RateMeter()), now)
         if sender.admitted:
             effects += self._relay(data, dpid, port_no, frame, sender)
+            effects += self._swapping.fault(data.group, now)
         return effects
+
+    def _known_out(self, group: bytes, key: SenderKey) -> Sender | None:
+        """Return a sender that is known and admitted, and whose group is out of the tables; None for others."""
+        known = self._plane.groups.get(group)
+        sender = known.senders.get(key) if known is not None and known.is_out else None
+        return sender if sender is not None and sender.admitted else None
+
+    def _fault(self, data: Data, key: SenderKey, frame: bytes, sender: Sender, now: float) -> list[Effect]:
+        """Hand on a packet to a group that is out of the tables, within a budget of its own; the group comes in."""
+        if frame[:6] != group_mac(data.group) or not self._swapping.may_carry(key.dpid, data.group, now):
+            return []
+        sender.seen_s = now
+        return self._relay(data, key.dpid, key.port_no, frame, sender) + self._swapping.fault(data.group, now)
 
     def unreadable(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect]:
         """Count what a switch hands over as data of a group and is none (`family` 0: what it hands over for else)."""
@@ -368,7 +387,7 @@ class SenderTable:
 
     def next_deadline(self) -> float | None:
         """Return when the counters of sender entries are read next."""
-        return self._next_poll_s if self._by_port else None
+        return min(self._next_poll_s, self._swapping.reading_due_s()) if self._by_port else None
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Ask each switch with senders for the counters of their entries, and age out the silent ones.
@@ -376,9 +395,12 @@ class SenderTable:
         Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen; where a switch
         does not answer, nothing is known of its senders.
         """
-        if not self._by_port or now < self._next_poll_s:
+        if not self._by_port or now < min(self._next_poll_s, self._swapping.reading_due_s()):
             return []
         self._next_poll_s = now + COUNTER_INTERVAL_S
+        if self._polls.are_open:
+            self._swapping.told()
+        self._swapping.asked(now)
         effects: list[Effect] = []
         old = [entry for entry in self._entries() if self._is_silent(*entry)]
         for group, key in sorted(old):
@@ -417,8 +439,10 @@ class SenderTable:
             to = in_domain(to, self._vlan_ports.domain_of_sender(event.dpid, entry.rule.key))
             group = self._plane.groups.get(to)
             sender = group.senders.get(SenderKey(event.dpid, port_no, mac, address)) if group is not None else None
-            if sender is None:
+            if group is None or sender is None:
                 continue
+            if not group.is_out:
+                self._count(group, sender, entry.packet_count or 0)
             before_bps = sender.rate_bps
             if self._measure(sender, CounterReading(now, entry.duration_s, entry.byte_count)):
                 news = True
@@ -427,7 +451,16 @@ class SenderTable:
                 self._plane.sender_rated(to)
         if not reply.more:
             self._polls.answered(event.dpid, whole=reply.fault is None)
+            if not self._polls.are_open:
+                self._swapping.told()
         return news
+
+    def _count(self, group: Group, sender: Sender, packet_count: int) -> None:
+        """Have it known how many packets of a group came since its senders were read last."""
+        if self._swapping.is_used:
+            new = packet_count - sender.packet_count
+            self._swapping.counted(group.address, new if new >= 0 else packet_count)
+            sender.packet_count = packet_count
 
     def owns_poll(self, event: FlowStatsReceived) -> bool:
         """Tell whether a statistics reply answers this table's own request."""

@@ -52,7 +52,9 @@ from controller.multicast.senders import SenderTable
 from controller.multicast.settings import LoadedPolicy, forest_of, membership_limits, membership_settings
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.status_view import StatusView
+from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
+from controller.multicast.table_view import TableView
 from controller.multicast.tagged import TaggedFrames
 from controller.multicast.tree_changes import TreeChanges
 from controller.multicast.vlan_gate import membership_of
@@ -93,7 +95,6 @@ class MulticastStages:
         self.switches = Switches(self.fabric)
         self.places = HostPlaces(self.fabric.fabrics.is_one)
         returning = ReturningLinks(self.installer, self.fabric.graph)
-        self.installer.listens = returning.waits_for
 
         # Groups and their trees, and flooding
         self.plane = GroupPlane(
@@ -118,6 +119,11 @@ class MulticastStages:
         self.aliases.use(policy, now)
         self.plane.aliases.changed = self.group_changes.changed
 
+        self.swapping = Swapping(self.plane, self.installer, self.group_changes)
+        self.swapping.use(policy.overcommit, now)
+        self.group_changes.followed_by = self.swapping.touch
+        self.installer.listens = partial(_listens, returning, self.swapping)
+
         # Members and senders
         make_membership = partial(_membership, in_force, self.gate, self.feed, self.fabric)
         self.membership = make_membership(0)
@@ -130,6 +136,7 @@ class MulticastStages:
             self.vlan_ports,
             self.legs,
             self.fabric.fabrics,
+            self.swapping,
             senders_per_port=limits.senders_per_port,
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
@@ -151,6 +158,7 @@ class MulticastStages:
             self.group_changes,
             self.feed,
         )
+        self.swapping.always_in = partial(_is_static, self.static, self.registered)
         self.proxy = MembershipProxy(
             self.counters, in_force, self.fabric, self.plane, self.feed, self.vlan_ports, perform
         )
@@ -210,6 +218,7 @@ class MulticastStages:
             self.plane,
             self.memberships,
             self.senders,
+            self.swapping,
             self.static,
         )
         self.group_view = GroupView(
@@ -222,6 +231,7 @@ class MulticastStages:
             self.static,
             self.gate,
         )
+        self.table_view = TableView(self.plane, self.swapping)
         self.port_view = PortView(in_force, self.fabric, self.vlan_ports)
         self.router_view = RouterView(self.fabric, self.fabric_names, self.feed.names, self.memberships, self.proxy)
         self.sections = MulticastSections(
@@ -236,6 +246,7 @@ class MulticastStages:
             self.static,
             self.status_view,
             self.group_view,
+            self.table_view,
             self.port_view,
             self.router_view,
             now,
@@ -285,6 +296,7 @@ class MulticastStages:
             self.topology,
             self.plane,
             self.aliases,
+            self.swapping,
             self.registered,
             self.gate,
             self.memberships,
@@ -317,6 +329,7 @@ class MulticastStages:
             self.topology,
             self.vlan_ports,
             self.plane,
+            self.swapping,
             self.registered,
             self.memberships,
             self.static,
@@ -334,6 +347,7 @@ class MulticastStages:
             self.topology,
             self.vlan_ports,
             self.plane,
+            self.swapping,
             self.registered,
             self.memberships,
             self.operator,
@@ -366,6 +380,7 @@ class MulticastStages:
             self.memberships,
             self.static,
             self.legs,
+            self.swapping,
             self.senders,
             self.tagged,
             self.membership_policer,
@@ -397,3 +412,14 @@ def _membership(
     policy = in_force.policy
     values = membership_settings(policy), membership_limits(policy), feed.groups.touch
     return membership_of(vlan_id, gate, *values, fabric.fabrics.is_one)
+
+
+def _is_static(static: StaticMembers, registered: RegisteredGroups, address: bytes) -> bool:
+    """Tell whether a group, or one that has its packets from it, has static members."""
+    groups = static.groups()
+    return address in groups or (registered.is_used and any(registered.carrier(group) == address for group in groups))
+
+
+def _listens(returning: ReturningLinks, swapping: Swapping, dpid: int) -> bool:
+    """Tell whether the core is to hear of what a switch confirms."""
+    return swapping.is_used or returning.waits_for(dpid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -98,7 +98,7 @@ class StaticMembers:
         """Return the line of the policy that sets a static member, None where none does."""
         return self._of(key).policy_line
 
-    def groups(self) -> Iterable[bytes]:
+    def groups(self) -> Collection[bytes]:
         """Return the groups that have static members."""
         return self._places.keys()
 

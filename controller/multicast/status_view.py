@@ -9,6 +9,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
 from controller.rules.installer import Installer
 from controller.snapshot.log import Document
@@ -32,6 +33,7 @@ class StatusView:
         plane: GroupPlane,
         memberships: Memberships,
         senders: SenderTable,
+        swapping: Swapping,
         static: StaticMembers,
     ) -> None:
         self._counters = counters
@@ -42,6 +44,7 @@ class StatusView:
         self._plane = plane
         self._memberships = memberships
         self._senders = senders
+        self._swapping = swapping
         self._static = static
 
     def status(self) -> Document:
@@ -92,8 +95,8 @@ class StatusView:
         """Return what was counted, by kind, in all domains together."""
         total: Counter[str] = Counter()
         memberships = (membership.counters for _, membership in self._memberships.all())
-        own = (self._counters, self._senders.counters, self._plane.aliases.counters, self._installer.counters)
-        for counters in (*own, *memberships):
+        groups = (self._plane.aliases.counters, self._swapping.counters)
+        for counters in (self._counters, self._senders.counters, *groups, self._installer.counters, *memberships):
             for name, count in counters.items():
                 total[name] += count
         return total

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
+from controller.kernel.hashing import stable_hash
+
 G = TypeVar("G", bound=Hashable)
 
 
@@ -13,6 +15,19 @@ class Chance(Protocol):
 
     def randrange(self, stop: int, /) -> int:
         """Return a whole number from 0 to one less than `stop`, each as likely."""
+
+
+class HashedChance:
+    """Draws numbers that a seed and how many were drawn before decide, for who has no source of chance."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._drawn = 0
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a whole number from 0 to one less than `stop`."""
+        self._drawn += 1
+        return (stable_hash(self._seed, self._drawn) >> 1) % stop
 
 
 class Urn(Generic[G]):

@@ -187,6 +187,14 @@ class Residence(Generic[G]):
         known.missed_s = now_s
         return not known.needs_second or since_s <= SECOND_PACKET_S
 
+    def remember(self, remembered: int) -> None:
+        """Know the rate of so many groups out at most from here on."""
+        self._remembered = remembered
+
+    def active(self, since_s: float) -> list[G]:
+        """Return the groups that are in and had a packet since a time."""
+        return [group for group, inside in self._inside.items() if inside.active_s >= since_s]
+
     def next_reading_s(self) -> float:
         """Return when the counters are to be read: sooner where idle groups run short or somebody was turned away."""
         return self._read_s + (self._sooner_s if self._is_short() else READING_INTERVAL_S)
@@ -299,7 +307,7 @@ class Residence(Generic[G]):
 
     def _remember(self, group: G, known: _Outside) -> None:
         self._outside[group] = known
-        if len(self._outside) > self._remembered:
+        while len(self._outside) > self._remembered:
             self._outside.pop(next(iter(self._outside)))
 
 

@@ -28,6 +28,11 @@ FREED_PCT = LEFT_ABOVE_PCT[TableRoom.SOFT]
 """Free entries that there are to be again once groups leave for want of room."""
 
 
+def is_short(free: float, capacity: float) -> bool:
+    """Tell whether a table that was not short of free entries is now."""
+    return 100 * free < ENTERED_BELOW_PCT[TableRoom.SOFT] * capacity or capacity <= 0
+
+
 def next_room(before: TableRoom, free: float, capacity: float) -> TableRoom:
     """Return the state of a table of so many entries with so many free, which was in another before."""
     free_pct = 100 * free / capacity if capacity > 0 else 0.0

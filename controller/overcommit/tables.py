@@ -11,7 +11,7 @@ from typing import Generic
 
 from controller.overcommit.draws import Chance, G
 from controller.overcommit.residence import Residence, TableGroups
-from controller.overcommit.states import FREED_PCT, TableRoom, next_room
+from controller.overcommit.states import FREED_PCT, TableRoom, is_short, next_room
 
 
 class SwitchTable(Generic[G]):
@@ -52,6 +52,7 @@ class GroupTables(Generic[G]):
         self.tables: dict[int, SwitchTable[G]] = {}
         self._entries: dict[G, Mapping[int, int]] = {}
         self._tight: set[int] = set()
+        self._short: set[int] = set()
 
     def set_capacity(self, dpid: int, capacity: int) -> None:
         """Take it that a switch's table has room for so many entries."""
@@ -70,6 +71,11 @@ class GroupTables(Generic[G]):
 
     def __iter__(self) -> Iterator[G]:
         return iter(self._entries)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether some table has fewer free entries than it should."""
+        return bool(self._short)
 
     def entries(self, group: G) -> Mapping[int, int]:
         """Return how many entries a group has at each switch, none where it is out."""
@@ -126,6 +132,24 @@ class GroupTables(Generic[G]):
             table.used += count
             self._look_at(dpid, table)
 
+    def changed(self, group: G, entries: Mapping[int, int]) -> None:
+        """Note that a group that is in has other entries, as its members or its tree changed."""
+        before, self._entries[group] = self._entries[group], entries
+        for dpid, count in before.items():
+            more = entries.get(dpid, 0) - count
+            if more:
+                table = self.tables[dpid]
+                table.used += more
+                if more == -count:
+                    table.groups.urn.remove(group)
+                self._look_at(dpid, table)
+        for dpid, count in entries.items():
+            if dpid not in before:
+                table = self.tables[dpid]
+                table.groups.urn.add(group)
+                table.used += count
+                self._look_at(dpid, table)
+
     def went_out(self, group: G) -> None:
         """Note that a group is out."""
         self.residence.went_out(group)
@@ -145,11 +169,14 @@ class GroupTables(Generic[G]):
             self._look_at(dpid, table)
 
     def _look_at(self, dpid: int, table: SwitchTable[G]) -> None:
+        if table.room is TableRoom.HIGH and not is_short(table.free, table.capacity):
+            return
         table.room = next_room(table.room, table.free, table.capacity)
-        if table.room >= TableRoom.HARD:
-            self._tight.add(dpid)
-        else:
-            self._tight.discard(dpid)
+        for among, least in ((self._tight, TableRoom.HARD), (self._short, TableRoom.SOFT)):
+            if table.room >= least:
+                among.add(dpid)
+            else:
+                among.discard(dpid)
 
     def _short_of(self, entries: Mapping[int, int]) -> dict[int, int]:
         tables = self.tables

@@ -82,6 +82,8 @@ class FakeSwitch:
         Ports that entries may send to; any where None.
     capacity
         Entries that fit.
+    table_capacity
+        Entries that fit into each table; as many as fit together where None.
     table_count
         Tables there are; always one in OpenFlow 1.0.
     meters
@@ -99,6 +101,7 @@ class FakeSwitch:
         ports: Collection[int] | None = None,
         *,
         capacity: int = 1_000_000,
+        table_capacity: int | None = None,
         table_count: int = TABLE_COUNT,
         meters: Collection[int] = (),
         resource_capacity: int = 1_000_000,
@@ -107,6 +110,7 @@ class FakeSwitch:
         self.ofp_version = ofp_version
         self.ports = ports
         self.capacity = capacity
+        self.table_capacity = table_capacity
         self.table_count = 1 if ofp_version == OPENFLOW_1_0 else table_count
         self.meters = meters
         self.resource_capacity = resource_capacity
@@ -200,6 +204,10 @@ class FakeSwitch:
             return _OVERLAP[version], f"overlaps {conflict}"
         if rule.key not in self.tables.entries and len(self.tables.entries) >= self.capacity:
             return LOWERINGS[version].table_full, f"{self.capacity} entries are there"
+        if rule.key not in self.tables.entries and self.table_capacity is not None:
+            held = sum(key.table == rule.key.table for key in self.tables.entries)
+            if held >= self.table_capacity:
+                return LOWERINGS[version].table_full, f"{held} entries are in table {rule.key.table}"
         return None
 
     def _has_port(self, port_no: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import cast
@@ -59,9 +60,9 @@ class Inspection:
         state = self._switches.get(dpid)
         if state is None:
             return True
-        if not state.connected:
-            return state.installed.get(key) == state.target(key)
-        return state.is_settled(key) and key not in state.turns
+        if key in state.turns:
+            return False
+        return state.is_settled(key) if state.connected else state.installed.get(key) == state.target(key)
 
     def is_open(self, dpid: int) -> bool:
         """Tell whether a switch is connected and ours to write: one whose slave we are, or may be, is not."""
@@ -127,6 +128,24 @@ class Inspection:
         for dpid, state in self._switches.items():
             if state.connected:
                 yield dpid, len(_rules(state, state.installed)), len(state.full)
+
+    def by_table(self, dpid: int, *, confirmed: bool = False) -> Counter[int]:
+        """Return how many entries of all apps together each table of a switch shall hold, or is `confirmed` to."""
+        counts: Counter[int] = Counter()
+        state = self._switches.get(dpid)
+        for part in () if state is None else state.datapath.parts.values():
+            entries = part.installed if confirmed else part.desired
+            counts.update(key.table for key in entries if isinstance(key, FlowKey))
+        return counts
+
+    def full_switches(self) -> list[int]:
+        """Return the switches at which entries of the app wait for room."""
+        return [dpid for dpid, state in self._switches.items() if state.full]
+
+    def without_room(self, dpid: int) -> list[FlowKey]:
+        """Return the entries of the app that a switch refused for want of room, and that wait for some."""
+        state = self._switches.get(dpid)
+        return [] if state is None else [key for key in state.full if isinstance(key, FlowKey)]
 
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""

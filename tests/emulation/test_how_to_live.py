@@ -260,6 +260,23 @@ def test_a_hot_group_gets_more_paths(reader: Reader, fabric: EmulatedFabric) -> 
     assert "gives an alias back" in told
 
 
+def test_a_fabric_has_more_groups_than_its_tables_hold(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "small-tables.md")
+    start, see, by_hand = blocks("small-tables.md")
+    (traffic_of_hosts,) = filter(None, map(typed, blocks("small-tables.md", "text")))
+    assert "good" in reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    for host, command in traffic_of_hosts:
+        reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+        if host == "h5":
+            wait(lambda: reader.ask({"show": "status"})["groups"] >= 1000)
+    assert "s1          1        70" in reader.run(see)
+    assert 30 <= sum(1 for found in reader.ask({"show": "groups"}) if not found["out"]) < 60
+    reader.run(by_hand)
+    wait(lambda: "3000 packets arrived" in (reader.directory / "received.log").read_text())
+
+
 def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
     write_files(reader, "routers.md")
@@ -301,7 +318,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
-    run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md", "from-open-to-strict.md"}
+    run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md", "from-open-to-strict.md", "small-tables.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}

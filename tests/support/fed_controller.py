@@ -25,6 +25,10 @@ ACTIONS = (
     "group-rebuild",
     "alias-add",
     "alias-remove",
+    "group-swap-in",
+    "group-swap-out",
+    "group-pin",
+    "group-unpin",
     "drain-monitor",
     "undrain-monitor",
     "counters-reset",
@@ -282,6 +286,12 @@ def monitor_documents() -> dict[str, dict[str, Any]]:
         },
         "switches": {"3": {"up": True, "answered_s": 60.0, "cpu_pct": 12.5, "memory_pct": None}},
     }
+
+
+def table_documents() -> dict[str, dict[str, Any]]:
+    """Return what the app of multicast may tell of a flow table that groups go in and out of."""
+    counts = {"capacity": 2000, "pinned": 40, "entries": 1950, "groups": 1700, "groups_out": 300}
+    return {"tables": {"3/2": {"dpid": 3, "table": 2, **counts, "state": "low"}}}
 
 
 def queue_documents() -> dict[str, dict[str, Any]]:

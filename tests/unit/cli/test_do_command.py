@@ -68,6 +68,10 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
         ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is built anew"),
         ("alias add 239.1.1.1", "alias-add", {"group": "239.1.1.1"}, "239.1.1.1 gets one more alias"),
         ("alias remove 239.1.1.1", "alias-remove", {"group": "239.1.1.1"}, "239.1.1.1 gives an alias back"),
+        ("swap-in 239.1.1.1", "group-swap-in", {"group": "239.1.1.1"}, "239.1.1.1 goes into the flow tables"),
+        ("swap-out 239.1.1.1", "group-swap-out", {"group": "239.1.1.1"}, "239.1.1.1 goes out of the flow tables"),
+        ("pin 239.1.1.1", "group-pin", {"group": "239.1.1.1"}, "239.1.1.1 stays in the flow tables"),
+        ("unpin 239.1.1.1", "group-unpin", {"group": "239.1.1.1"}, "239.1.1.1 may go out of the flow tables"),
         ("reload", "policy-reload", {}, "the policy is in force"),
         ("reset-counters", "counters-reset", {}, "counters are 0"),
         (

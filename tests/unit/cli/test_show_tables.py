@@ -15,7 +15,14 @@ pytest.importorskip("os_ken")
 from apps.cli.main import main
 from apps.cli.show_cells import role
 from apps.cli.show_tables import TABLES
-from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents, queue_documents
+from fed_controller import (
+    FedController,
+    anomaly_documents,
+    monitor_documents,
+    multicast_documents,
+    queue_documents,
+    table_documents,
+)
 from served_dashboard import served
 
 Show = Callable[..., str]
@@ -25,7 +32,7 @@ Show = Callable[..., str]
 def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("controller") / "vsrt.sock"
     apps = [
-        FedController(path, multicast_documents()),
+        FedController(path, {**multicast_documents(), **table_documents()}),
         FedController(path, monitor_documents(), "monitor"),
         FedController(path, anomaly_documents(), "anomaly"),
         FedController(path, queue_documents(), "queues"),

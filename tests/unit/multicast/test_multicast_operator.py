@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controller.config.overcommit_settings import Overcommit
 from controller.config.policy import Policy
 from controller.config.service_class_settings import Aliases
 from controller.config.settings import Limits, Multicast
@@ -438,9 +439,12 @@ def test_the_field_at_fault_is_named(name, fields, field):
 
 
 def test_every_action_leaves_an_event(make_world):
-    world = make_world("leaf-spine", replace(POLICY, aliases=Aliases(mode="dynamic")))
+    world = make_world(
+        "leaf-spine", replace(POLICY, aliases=Aliases(mode="dynamic"), overcommit=Overcommit(mode="swap"))
+    )
     world.join("h1")
     world.send("h3")
+    world.join("h1", parse_ip("239.8.8.8"))
     dpid, port_no = world.hosts["h3"].place
     gone = world.hosts["h5"].dpid
     assert gone != dpid
@@ -452,6 +456,9 @@ def test_every_action_leaves_an_event(make_world):
         "switch-drain": {"dpid": dpid},
         "group-rebuild": {"group": NAME},
         "alias-add": {"group": NAME},
+        "group-swap-in": {"group": "239.8.8.8"},
+        "group-swap-out": {"group": "239.8.8.8"},
+        "group-pin": {"group": NAME},
         "counters-reset": {},
     }
     log = world.core.sections.events.section

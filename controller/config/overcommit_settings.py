@@ -1,0 +1,59 @@
+"""Settings of flow tables that hold fewer groups than there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.config.declarations import SettingType, integer, number, optional_integer, other, section
+
+OFF = "off"
+SWAP = "swap"
+
+MOST_ENTRIES = 1 << 24
+"""Entries that a table may be said to have at most."""
+
+
+class TableCapacity(NamedTuple):
+    """How many entries each flow table of a switch has room for."""
+
+    dpid: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """How many entries flow tables have room for."""
+
+    default: int | None = optional_integer(
+        1,
+        MOST_ENTRIES,
+        "entries",
+        "Entries that each flow table has room for; where absent, as many as a switch had when it refused one for "
+        "want of room.",
+    )
+    switches: tuple[TableCapacity, ...] = other(
+        SettingType.CAPACITIES, (), "The same for some switches, by their datapath ids or names."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Overcommit:
+    """Who is in flow tables that are too small for all groups."""
+
+    mode: str = other(
+        SettingType.CHOICE,
+        OFF,
+        "Whether groups that are silent leave the flow tables while others need the room.",
+        (OFF, SWAP),
+    )
+    capacity: Capacities = section(Capacities)  # noqa: RUF009 - it makes a field
+    store: int = integer(
+        65536, 1, 1048576, "groups", "Groups out of the tables of which it is remembered what they send."
+    )
+    faults_per_second: float = number(
+        500, 1, 1e6, "1/s", "Packets to groups out of the tables that are read from one switch."
+    )
+    carried_packets_per_second: float = number(
+        200, 1, 1e6, "1/s", "Packets of one group out of the tables that the controller hands on."
+    )

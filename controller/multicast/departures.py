@@ -1,0 +1,83 @@
+"""Groups on their way out of the tables, until all switches have confirmed that they hold nothing more of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.multicast.group import Group
+from controller.multicast.groups import GroupPlane
+from controller.rules.compile import tree_version_of
+from controller.rules.installer import Installer
+from controller.rules.model import FlowKey
+
+LOOK_AGAIN_S = 0.01
+"""How soon it is looked again whether switches have confirmed that a group has left."""
+
+PATIENCE_S = 30.0
+"""How long it is awaited that they do."""
+
+
+@dataclass(slots=True)
+class _Departure:
+    """A group on its way out: its entries by table, and the keys that switches are to confirm as gone."""
+
+    group: Group
+    entries: Mapping[int, int]
+    keys: set[tuple[int, FlowKey]]
+    due_s: float
+    give_up_s: float
+
+
+class Departures:
+    """Who is on the way out of which tables; `leaving` counts their entries by table."""
+
+    def __init__(self, plane: GroupPlane, installer: Installer) -> None:
+        self.leaving: Counter[int] = Counter()
+        self._plane = plane
+        self._installer = installer
+        self._departing: dict[bytes, _Departure] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._departing)
+
+    def __contains__(self, address: bytes) -> bool:
+        return address in self._departing
+
+    def begin(self, group: Group, entries: Mapping[int, int], keys: set[tuple[int, FlowKey]], now: float) -> None:
+        """Follow a group whose entries have these keys and are to be removed."""
+        if keys:
+            self._departing[group.address] = _Departure(group, entries, keys, now, now + PATIENCE_S)
+            self.leaving.update(entries)
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due next, None where nobody leaves."""
+        return min((each.due_s for each in self._departing.values()), default=None)
+
+    def on_deadline(self, now: float) -> list[bytes]:
+        """Return the groups that have left by now."""
+        due = [(address, each) for address, each in self._departing.items() if each.due_s <= now]
+        return [address for address, each in due if self._has_left(address, each, now)]
+
+    def _has_left(self, address: bytes, departure: _Departure, now: float) -> bool:
+        """Tell whether switches have confirmed that a group has left, or have had time enough."""
+        graph, confirmed = self._plane.forest.graph, self._installer.is_confirmed
+        left = {(dpid, key) for dpid, key in departure.keys if dpid in graph and not confirmed(dpid, key)}
+        if left and now < departure.give_up_s:
+            departure.keys, departure.due_s = left, now + LOOK_AGAIN_S
+            return False
+        del self._departing[address]
+        self.leaving.subtract(departure.entries)
+        if left:
+            self._move_on(departure.group, left)
+        return True
+
+    def _move_on(self, group: Group, left: set[tuple[int, FlowKey]]) -> None:
+        """Have a group come in under another version, for a switch may still hold entries of this one."""
+        olds = group.old_versions = group.old_versions or {}
+        for dpid, key in left:
+            olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
+        version = self._plane.transitions.free_version(group)
+        if version is not None:
+            group.tree_version = version

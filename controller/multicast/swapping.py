@@ -1,0 +1,479 @@
+"""Which groups have entries in tables that are too small for all: silent ones go out, a packet brings one in.
+
+A group is in at all switches of its tree or out at all of them. It goes out in the order senders' entries, barrier, a
+pause for what is under way, the rest; and comes in in reverse. So a packet of a group that is out meets no entry at
+its sender's own port, and is handed on by the controller; none is ever inside the fabric without a way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from math import inf
+
+from controller.config.overcommit_settings import OFF, Overcommit
+from controller.datapath.lanes import Urgency
+from controller.effects import Effect, Notice, Put, Remove
+from controller.kernel.notices import NoticeLimiter
+from controller.kernel.token_bucket import TokenBucket
+from controller.multicast.carried import CarriedPackets
+from controller.multicast.departures import Departures
+from controller.multicast.duties import duties_out
+from controller.multicast.group import Group
+from controller.multicast.group_changes import GroupChanges
+from controller.multicast.groups import GroupPlane
+from controller.multicast.table_limits import TableLimits, entries_of, place_of
+from controller.multicast.thrashing import Thrashing
+from controller.multicast.transition import DRAIN_S, Stage
+from controller.overcommit.draws import HashedChance
+from controller.overcommit.residence import LEAST_READING_INTERVAL_S
+from controller.overcommit.tables import GroupTables
+from controller.rules.installer import Installer
+from controller.rules.pipeline import SENDER_COOKIE_BIT
+from controller.wire.addresses import format_ip
+
+GROUPS_PER_TURN = 64
+"""Groups that are looked at in one turn of the loop."""
+
+SETTLE_SOON_S, SETTLE_LATER_S = 0.02, 0.5
+"""Between two looks at groups whose entries are others, while tables are short of free ones or groups wait, and else.
+
+In a storm of joins a group is looked at once for many.
+"""
+
+RETRY_FIRST_S, RETRY_LAST_S = 0.5, 30.0
+"""How soon a group that found no room after all is tried again, first and at last."""
+
+
+class Swapping:
+    """Brings groups in and out of the tables of a plane's switches, in mode `swap`; else all are in.
+
+    Attributes
+    ----------
+    is_used
+        Whether groups may be out.
+    counters
+        `swaps-in`, `swaps-out`; `faults`: packets to groups out, of senders that are known; and of these
+        `faults-over-limit` and `carried-over-limit`, which were dropped, and `faults-turned-away`, whose group stays
+        out since it sends less than those that would have to leave.
+    always_in
+        Tells whether the policy or an operator has a group always sent somewhere, so that it stays in.
+    pinned
+        Groups that an operator wants in.
+    """
+
+    def __init__(self, plane: GroupPlane, installer: Installer, group_changes: GroupChanges) -> None:
+        self.is_used = False
+        self.counters: Counter[str] = Counter()
+        self.limits = TableLimits(installer)
+        self.always_in: Callable[[bytes], bool] = lambda _address: False
+        self.pinned: dict[bytes, None] = {}
+        self._settings = Overcommit()
+        self._plane = plane
+        self._installer = installer
+        self._changes = group_changes
+        self.tables: GroupTables[bytes] = GroupTables(HashedChance(0), self._settings.store)
+        self._touched: dict[bytes, None] = {}
+        self._entering: dict[bytes, None] = {}
+        self._reserved: Counter[int] = Counter()
+        self._departures = Departures(plane, installer)
+        self._restored: dict[bytes, None] = {}
+        self._carried = CarriedPackets(self._settings)
+        self._faults: dict[int, TokenBucket] = {}
+        self._retries: dict[bytes, tuple[float, int]] = {}
+        self._limiter = NoticeLimiter()
+        self._counted: dict[bytes, int] = {}
+        self._settle_s = self._asked_s = -inf
+        self._is_told = False
+        self._full_count = 0
+        self._thrashing = Thrashing()
+
+    def use(self, policy: Overcommit, now: float) -> None:
+        """Go by another policy: groups come in, or may leave, in turn."""
+        before, self._settings = self._settings, policy
+        if policy == before:
+            return
+        self.is_used = policy.mode != OFF
+        self._plane.starts_out = self._starts_out if self.is_used else None
+        self.limits.use(policy.capacity)
+        self._carried.use(policy)
+        self._faults.clear()
+        self.tables.residence.remember(policy.store)
+        if not self.is_used:
+            for address in list(self.tables):
+                self.tables.forget(address)
+            self._reserved.clear()
+            self._entering.clear()
+        self._set_capacities(self.tables.tables)
+        self.touch_all()
+        self._asked_s = now
+
+    # Who is in
+
+    def _starts_out(self, address: bytes) -> bool:
+        """Tell whether a new group begins without entries: nobody sends to it yet, or none that was heard."""
+        self.touch(address)
+        if address in self._restored:
+            del self._restored[address]
+            return False
+        return not self._is_pinned(address)
+
+    def restore(self, address: bytes, is_out: bool) -> None:
+        """Have a group of an earlier run begin as it was, or of another controller be as it is there."""
+        if not self.is_used:
+            return
+        group = self._plane.groups.get(address)
+        if group is not None:
+            group.is_out = is_out and not self._is_pinned(address)
+        elif is_out:
+            self._restored.pop(address, None)
+        else:
+            self._restored[address] = None
+
+    def _is_pinned(self, address: bytes) -> bool:
+        return address in self.pinned or self.always_in(address)
+
+    def _stays_in(self, group: Group) -> bool:
+        """Tell whether a group is not to leave."""
+        return group.trees is not None or group.unsupported is not None or self._is_pinned(group.address)
+
+    def pin(self, address: bytes, present: bool) -> None:
+        """Have a group stay in as an operator wants it, or no longer."""
+        if present:
+            self.pinned[address] = None
+        else:
+            self.pinned.pop(address, None)
+        self.touch(address)
+
+    def touch(self, address: bytes) -> None:
+        """Have it looked at what entries a group has now."""
+        if self.is_used:
+            self._touched[address] = None
+
+    def touch_all(self) -> None:
+        """Have all groups looked at."""
+        self._touched.update(dict.fromkeys(self._plane.groups))
+
+    def _settle(self, now: float) -> list[Effect]:
+        """Take in what entries groups have now; those for which there is no room go out."""
+        effects: list[Effect] = []
+        for address in list(islice(self._touched, GROUPS_PER_TURN)):
+            del self._touched[address]
+            effects += self._look(address, now)
+        is_urgent = self._touched or self.tables.is_short
+        self._settle_s = now + (SETTLE_SOON_S if is_urgent else SETTLE_LATER_S)
+        return effects
+
+    def _look(self, address: bytes, now: float) -> list[Effect]:
+        group = self._plane.groups.get(address)
+        if group is None:
+            self._forget(address)
+            return []
+        if group.held:
+            return []
+        if group.is_out:
+            if self.is_used and not self._stays_in(group):
+                return []
+            return [] if address in self._departures else self._put(group, now)
+        if not self.is_used:
+            return []
+        if self._stays_in(group):
+            if address in self.tables:
+                self.tables.forget(address)
+            return []
+        entries = entries_of(group.rules)
+        if address not in self.tables:
+            self._know(entries)
+            self.tables.came_in(address, entries, now)
+        elif entries != self.tables.entries(address):
+            self._know(entries)
+            self.tables.changed(address, entries)
+        elif not self.tables.is_short:
+            return []
+        return self._make_room(address, entries, now)
+
+    def _make_room(self, address: bytes, entries: Mapping[int, int], now: float) -> list[Effect]:
+        """Have a group that is in leave whole where a table has no room for all that it needs there now."""
+        tables = self.tables.tables
+        if not self.tables.is_short or all(tables[table].free >= 0 for table in entries):
+            return []
+        effects = self._leave_ahead(now)
+        if any(tables[table].free < 0 for table in entries) and address in self.tables:
+            effects += self.out(address, now)
+        return effects
+
+    def _know(self, entries: Iterable[int]) -> None:
+        known = self.tables.tables
+        for table in entries:
+            if table not in known:
+                self._set_capacities((table,))
+
+    def _set_capacities(self, tables: Iterable[int]) -> None:
+        for table in list(tables):
+            count = self.limits.of(table)
+            self.tables.set_capacity(table, max(0, count.limit - count.pinned))
+
+    def _forget(self, address: bytes) -> None:
+        if address in self._entering:
+            del self._entering[address]
+            self._reserved.subtract(self.tables.entries(address))
+        self.tables.forget(address)
+        self._carried.forget(address)
+        self._retries.pop(address, None)
+
+    # In
+
+    def may_carry(self, dpid: int, address: bytes, now: float) -> bool:
+        """Tell whether a packet to a group that is out may be handed on: within what its switch and it may have."""
+        self.counters["faults"] += 1
+        bucket = self._faults.get(dpid)
+        if bucket is None:
+            rate = self._settings.faults_per_second
+            bucket = self._faults[dpid] = TokenBucket(rate, rate, now)
+        if not bucket.take(now):
+            self.counters["faults-over-limit"] += 1
+            return False
+        if not self._carried.may(address, now):
+            self.counters["carried-over-limit"] += 1
+            return False
+        return True
+
+    def fault(self, address: bytes, now: float) -> list[Effect]:
+        """Take in that a packet of an admitted sender came to a group that is out: it comes in if it may."""
+        group = self._plane.groups.get(address)
+        if group is None or not group.is_out or not self.is_used or address in self._entering:
+            return []
+        if not self.tables.residence.missed(address, now):
+            return []
+        if self._retries.get(address, (-inf, 0))[0] > now:
+            return []
+        return self._bring_in(group, now)
+
+    def _bring_in(self, group: Group, now: float) -> list[Effect]:
+        """Have a group that is out come in, and others leave for it, where these send less."""
+        effects: list[Effect] = []
+        address, entries = group.address, self._needed(group, effects)
+        self._know(entries)
+        leaving = self.tables.find_leaving(address, entries, now)
+        if leaving is None:
+            self.counters["faults-turned-away"] += 1
+            self._thrashing.turned_away(address, entries, now)
+            return effects
+        for other in leaving:
+            effects += self.out(other, now, Urgency.PROMPT)
+        self.tables.came_in(address, entries, now)
+        self._entering[address] = None
+        self._reserved.update(entries)
+        self._thrashing.swapped_in(entries)
+        return effects + self._enter(now) + self._leave_ahead(now)
+
+    def bring_in(self, address: bytes, now: float) -> tuple[list[Effect], str | None]:
+        """Have a group come in without a packet; the answer says why not where it cannot."""
+        group = self._plane.groups.get(address)
+        fault = self._not_asked(group)
+        if fault is not None or group is None:
+            return [], fault
+        if not group.is_out or address in self._entering:
+            return [], "it is in already"
+        self.tables.residence.missed(address, now)
+        effects = self._bring_in(group, now)
+        return effects, None if address in self.tables else "all that would have to leave for it send more"
+
+    def take_out(self, address: bytes, now: float) -> tuple[list[Effect], str | None]:
+        """Have a group go out until its next packet; the answer says why not where it cannot."""
+        group = self._plane.groups.get(address)
+        fault = self._not_asked(group)
+        if fault is not None or group is None:
+            return [], fault
+        if address not in self.tables:
+            return [], "it is out already" if group.is_out else "it stays in: it is pinned, or has static members"
+        return self.out(address, now), None
+
+    def _not_asked(self, group: Group | None) -> str | None:
+        if not self.is_used:
+            return f"overcommit.mode is {OFF}, so that all groups are in"
+        return "there are no members or senders of it" if group is None else None
+
+    def _needed(self, group: Group, effects: list[Effect]) -> dict[int, int]:
+        """Return how many entries a group that is out would have in each table."""
+        rules = self._plane.rules
+        duties = self._plane.supported(group, effects)
+        return entries_of({dpid: rules.lower(group, dpid, duty).values() for dpid, duty in duties.items()})
+
+    def _enter(self, now: float) -> list[Effect]:
+        """Send the entries of those that are to come in and for which tables have room by now."""
+        effects: list[Effect] = []
+        for address in list(self._entering):
+            entries = self.tables.entries(address)
+            if address in self._departures or any(self._room(table) < count for table, count in entries.items()):
+                continue
+            del self._entering[address]
+            self._reserved.subtract(entries)
+            effects += self._put(self._plane.groups[address], now)
+        return effects
+
+    def _room(self, table: int) -> int:
+        """Return how many entries a table has room for, those that are still on their way out counted as there."""
+        return self.tables.tables[table].free + self._reserved[table] - self._departures.leaving[table]
+
+    def _put(self, group: Group, now: float) -> list[Effect]:
+        """Give switches the entries of a group, those of its senders last."""
+        group.is_out = False
+        self.counters["swaps-in"] += 1
+        self._carried.forget(group.address)
+        effects = self._plane.refresh(group, (), now)
+        self._changes.changed(group.address, now)
+        self._plane.aliases.touch(group.address)
+        return effects
+
+    # Out
+
+    def out(self, address: bytes, now: float, urgency: Urgency = Urgency.BULK) -> list[Effect]:
+        """Take the entries of a group from all switches."""
+        entries = self.tables.entries(address)
+        self.tables.went_out(address)
+        if address in self._entering:
+            del self._entering[address]
+            self._reserved.subtract(entries)
+            return []
+        group = self._plane.groups[address]
+        group.is_out = True
+        for sender in group.senders.values():
+            sender.packet_count = 0
+        self.counters["swaps-out"] += 1
+        stages = self._withdrawn(group)
+        keys = {(dpid, edit.key) for stage in stages for dpid, edit in stage if type(edit) is Remove}
+        self._departures.begin(group, entries, keys, now)
+        self._plane.transitions.note(group, False, group.unconfirmed or set(), [], [e for s in stages for e in s])
+        effects = self._installer.change(stages, now, DRAIN_S, urgency)
+        self._changes.changed(address, now)
+        return effects
+
+    def _withdrawn(self, group: Group) -> list[Stage]:
+        """Return the edits that leave of a group what it has while it is out, senders' entries first.
+
+        Where no sender's entry has been there nothing is under way, and all go at once.
+        """
+        kept = duties_out(group)
+        senders: Stage = []
+        rest: Stage = []
+        for dpid, rules in sorted(group.rules.items()):
+            duty = kept.get(dpid)
+            after = {} if duty is None else self._plane.rules.lower(group, dpid, duty)
+            for rule in rules:
+                if rule.key not in after:
+                    (senders if rule.cookie & SENDER_COOKIE_BIT else rest).append((dpid, Remove(rule.key)))
+                elif after[rule.key] != rule:
+                    rest.append((dpid, Put(after[rule.key])))
+            group.set_duty(dpid, duty, tuple(after.values()))
+        sends = any(edit.key in self._installer.installed(dpid) for dpid, edit in senders if type(edit) is Remove)
+        return [stage for stage in ([senders, rest] if sends else [senders + rest]) if stage]
+
+    def _leave_ahead(self, now: float) -> list[Effect]:
+        """Have groups that have ended leave where tables are short of free entries."""
+        return [effect for address in self.tables.take_ended() for effect in self.out(address, now)]
+
+    # Switches
+
+    def switch_connected(self, dpid: int) -> None:
+        """Take it that a switch may be another one than it was."""
+        if self.is_used:
+            self.limits.forget(dpid)
+            self.limits.count_soon((dpid,))
+            self._set_capacities(table for table in self.tables.tables if place_of(table)[0] == dpid)
+
+    def look_for_full(self, now: float) -> list[Effect]:
+        """Follow switches that refused entries for want of room: groups that they refused go out and wait."""
+        count = self._installer.counters["table-full"]
+        if count == self._full_count:
+            return []
+        self._full_count = count
+        return [effect for dpid in self._installer.full_switches() for effect in self._found_full(dpid, now)]
+
+    def _found_full(self, dpid: int, now: float) -> list[Effect]:
+        refused = set(self._installer.without_room(dpid))
+        self.limits.refused(dpid, {key.table for key in refused})
+        self._count((dpid,))
+        effects: list[Effect] = []
+        for address in list(self.tables):
+            group = self._plane.groups.get(address)
+            rules = () if group is None else group.rules.get(dpid, ())
+            if any(rule.key in refused for rule in rules):
+                effects += self.out(address, now, Urgency.PROMPT)
+                effects += self._try_later(address, dpid, now)
+        return effects + self._leave_ahead(now)
+
+    def _try_later(self, address: bytes, dpid: int, now: float) -> list[Effect]:
+        _, tries = self._retries.get(address, (0.0, 0))
+        wait_s = min(RETRY_FIRST_S * 2**tries, RETRY_LAST_S)
+        self._retries[address] = (now + wait_s, min(tries + 1, 16))
+        if not self._limiter.passes(("swap-in-failed", dpid), now):
+            return []
+        name = format_ip(address)
+        text = (
+            f"Group {name} found no room at switch {dpid} after all and is out: the controller hands its packets on, "
+            f"{self._settings.carried_packets_per_second:g} a second at most, and tries again in {wait_s:g} s."
+        )
+        return [Notice("swap-in-failed", text, (("group", name), ("dpid", dpid)))]
+
+    def _count(self, dpids: Iterable[int]) -> None:
+        """Have entries counted that stay whatever groups do."""
+        self.limits.count_soon(dpids)
+        known = {table: each.used - self._reserved[table] for table, each in self.tables.tables.items()}
+        changed = list(self.limits.count_some(known))
+        self._set_capacities(table for table in changed if table in self.tables.tables)
+
+    # Readings
+
+    def counted(self, address: bytes, packets: int) -> None:
+        """Take in how many packets of a group that is in a switch has counted since it was read last."""
+        if packets:
+            self._counted[address] = self._counted.get(address, 0) + packets
+
+    def reading_due_s(self) -> float:
+        """Return when the counters of senders are to be read next; infinite where nobody may leave."""
+        if not self.is_used or not self.limits:
+            return inf
+        return max(self.tables.residence.next_reading_s(), self._asked_s + LEAST_READING_INTERVAL_S)
+
+    def asked(self, now: float) -> None:
+        """Take it that switches were asked for the counters of their senders."""
+        self._asked_s = now
+
+    def told(self) -> None:
+        """Take it that all switches that were asked have answered, or owe it for too long."""
+        self._is_told = self.is_used
+
+    def _read(self, now: float) -> list[Effect]:
+        self._is_told = False
+        self.tables.residence.read(self._counted, now)
+        self._counted.clear()
+        self.limits.count_soon({place_of(table)[0] for table in self.tables.tables} if self.limits else ())
+        return [*self._leave_ahead(now), *self._thrashing.look(self.tables, self.limits, now)]
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due next, None where nothing waits."""
+        if self._is_told or self.limits.is_counting:
+            return 0.0
+        leaves_s = self._departures.next_deadline() if self._departures else None
+        if self._touched and (leaves_s is None or self._settle_s < leaves_s):
+            return self._settle_s
+        return leaves_s
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Do what is due."""
+        effects = self._settle(now) if self._touched and now >= self._settle_s else []
+        if self._is_told:
+            effects += self._read(now)
+        if self.limits.is_counting:
+            self._count(())
+        left = self._departures.on_deadline(now)
+        self._touched.update(dict.fromkeys(left))
+        return effects + self._enter(now) if left else effects
+
+    def out_count(self) -> int:
+        """Return how many groups are out."""
+        return sum(group.is_out for group in self._plane.groups.values()) if self.is_used else 0
