@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import OperationFailed, emit_json, emit_table
+from apps.cli.perf_console import scaled
 from apps.cli.reach import add_source, open_source
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.snapshot.reader import Snapshot
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read what the controller tells, and say what of it is to be looked at."""
     source = open_source(args)
-    snapshot = next(source.follow(("status", *SECTIONS), beside=("policy", "alarms")))
+    snapshot = next(source.follow(("status", *SECTIONS), beside=("policy", "alarms", "classes", "tables")))
     if not snapshot.section("status").documents:
         raise OperationFailed("the controller does not tell its status yet: ask again in a moment")
     called = SnapshotNames(snapshot)
@@ -125,8 +126,43 @@ def _alarms(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
         yield Finding("alarms", text, "`vsrt show alarms` lists them with what follows from each.")
 
 
+def _classes(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
+    documents = [document.fields for document in snapshot.section("classes").in_order()]
+    missed = [fields for fields in documents if (fields.get("index") or 0) > 1 and fields.get("dpid") is not None]
+    if missed:
+        places = (called.label(fields["dpid"], fields["port_no"]) for fields in missed)
+        said = (
+            f"{fields['service_class']} (index {fields['index']:g} at {place})"
+            for fields, place in zip(missed, places, strict=True)
+        )
+        miss = "1 service class misses its" if len(missed) == 1 else f"{len(missed)} service classes miss their"
+        advice = "`vsrt show classes` tells what ports lack: set the goal lower, or take load off the port."
+        yield Finding("goal-missed", f"{miss} goal: {', '.join(said)}.", advice, _distinct(missed))
+    lacking = [fields for fields in documents if fields.get("missing_bps")]
+    if lacking:
+        said = (f"{scaled(fields['missing_bps'], 'bit/s')} for {fields['service_class']}" for fields in lacking)
+        text = f"Ports lack capacity for goals: {', '.join(said)}."
+        advice = "`vsrt show queues` names the ports; what classes of more importance need they have first."
+        yield Finding("goal-infeasible", text, advice)
+
+
+def _tables(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
+    documents = [document.fields for document in snapshot.section("tables").in_order()]
+    short = [fields for fields in documents if fields.get("state") == "low"]
+    if short:
+        dpids = _distinct(short)
+        names = ", ".join(called.label(dpid) for dpid in dpids)
+        text = f"Flow tables have less than 1 % of their entries free: {names}."
+        advice = "`vsrt show tables` tells what is in; where `thrashing` comes with it, the tables are too small."
+        yield Finding("tables-short", text, advice, dpids)
+
+
+def _distinct(documents: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    return tuple(sorted({fields["dpid"] for fields in documents}))
+
+
 LOOKS: tuple[Callable[[Snapshot, SnapshotNames], Iterator[Finding]], ...] = (
     *(_no_switches, _away, _not_in_sync, _plain_tcp, _openflow_1_0),
-    *(_policy, _alarms),
+    *(_policy, _alarms, _classes, _tables),
 )
 """What is looked at, in the order in which it is told."""

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
-from fed_controller import FedController, multicast_documents
+from fed_controller import FedController, multicast_documents, queue_documents, table_documents
 from served_dashboard import served
 
 TOKEN = "0123456789abcdefghij"
@@ -18,7 +18,7 @@ POLICY = {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_
 
 def healthy():
     """Return the documents of a fabric of which there is nothing to tell."""
-    documents = {**multicast_documents(), "alarms": {}, "policy": {"policy": POLICY}}
+    documents = {**multicast_documents(), "alarms": {}, "policy": {"policy": POLICY}, "classes": {}, "tables": {}}
     documents["switches"] = {
         key: {**fields, "encrypted": True, "drained": False} for key, fields in documents["switches"].items()
     }
@@ -136,3 +136,19 @@ def test_open_alarms_are_told_until_somebody_has_them(controller, doctor):
 def test_without_a_controller_the_doctor_fails(tmp_path, capsys):
     assert main(["doctor", "--socket", str(tmp_path / "nowhere.sock")]) == 1
     assert "vsrt: " in capsys.readouterr().err
+
+
+def test_classes_that_miss_their_goals_and_what_they_lack_are_told(controller, doctor):
+    controller.documents["classes"] = queue_documents()["classes"]
+    findings = found(doctor("--json"))
+    assert set(findings) == {"goal-missed", "goal-infeasible"}
+    assert findings["goal-missed"]["text"].startswith("1 service class misses its goal: market (index 1.25 at ")
+    assert findings["goal-missed"]["dpids"] == [3]
+    assert findings["goal-infeasible"]["text"] == "Ports lack capacity for goals: 400 kbit/s for market."
+
+
+def test_tables_that_are_short_of_entries_are_told(controller, doctor):
+    controller.documents["tables"] = table_documents()["tables"]
+    findings = found(doctor("--json"))
+    assert set(findings) == {"tables-short"}
+    assert findings["tables-short"]["dpids"] == [3]
