@@ -1,4 +1,4 @@
-"""Flows over trees, and queues from which nothing waits for ever."""
+"""Flows over trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.service_classes.promotion import TURN, PromotingQueues
 from controller.service_classes.split import split
 
 
@@ -41,31 +40,3 @@ def test_splitting_moves_flows_to_fresh_trees_alone(rates, trees, data):
     assert found.keys() == rates.keys() and set(found.values()) <= set(trees)
     for flow, tree in held.items():
         assert tree == 99 or found[flow] in (tree, fresh)
-
-
-def test_a_queue_that_never_empties_starves_no_other():
-    queues = PromotingQueues[str]()
-    queues.put(6, "discretionary")
-    turns = 0
-    while True:
-        for _ in range(TURN):
-            queues.put(0, "urgent")
-        served = queues.turn()
-        assert len(served) == TURN
-        turns += 1
-        if "discretionary" in served:
-            break
-        assert turns < 8
-    assert turns == 8 - 1
-    assert len(queues) == 1
-
-
-def test_work_of_one_importance_stays_in_order_and_turns_are_bounded():
-    queues = PromotingQueues[int]()
-    for number in range(TURN + 1):
-        queues.put(2, number)
-    assert queues.turn() == list(range(TURN))
-    assert queues.turn() == [TURN]
-    assert queues.turn() == []
-    with pytest.raises(ValueError, match="importance 7"):
-        queues.put(7, 0)
