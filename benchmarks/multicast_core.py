@@ -56,9 +56,9 @@ EDGES = 3
 class Bench:
     """One core over a leaf-spine fabric whose switches confirm at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy = POLICY) -> None:
         self.now = 0.0
-        self.core = MulticastCore(POLICY, self.now)
+        self.core = MulticastCore(policy, self.now)
         self.audits: list[Audit] = []
         for dpid in range(1, EDGES + 3):
             ports = tuple(Port(n, "", bytes(6), True, 1e9) for n in range(1, 9))
