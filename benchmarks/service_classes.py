@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 from measure import print_table, summarise
@@ -241,19 +242,37 @@ INTERVAL_S = 2.0
 SETTLING = 2
 
 
-def port_run(seed: int, policy: str, is_over: bool, duration_s: float = 100.0) -> tuple[float, float]:
+class PortLoad(NamedTuple):
+    """What class 1 offers of the port, and from when to when in a run it offers 110 % instead."""
+
+    offers: float
+    excess_from_s: float
+    excess_to_s: float
+    duration_s: float
+
+
+LOADS = {
+    "class 1 over-offers": PortLoad(0.4, 0.0, 100.0, 100.0),
+    "no excess": PortLoad(0.4, 0.0, 0.0, 100.0),
+    "100 s of excess in 330 s": PortLoad(0.3, 115.0, 215.0, 330.0),
+    "the same load without excess": PortLoad(0.3, 0.0, 0.0, 330.0),
+}
+
+
+def port_run(seed: int, policy: str, load: PortLoad) -> tuple[float, float]:
     """Return the part of intervals in which class 2 meets 2 ms, and the longest wait of class 6 in seconds.
 
     Intervals are those after which rates are decided; the first `SETTLING` of them, before rates follow, are left out
     whatever the policy. One packet leaves in a step.
 
-    Class 1, which has a rate goal of half the port, offers 40 % of it, or 110 % where it `is_over`; class 2 offers
-    20 % in bursts and has a delay goal; class 6 always has something to send.
+    Class 1 has a rate goal of half the port; class 2 offers 20 % in bursts and has a delay goal; class 6 always has
+    something to send.
     """
     generator = np.random.default_rng(seed)
-    steps = int(duration_s / STEP_S)
-    offered = {"1": 1.1 if is_over else 0.4, "2": 0.2}
-    arrivals = {name: generator.poisson(part, steps) for name, part in offered.items()}
+    steps = int(load.duration_s / STEP_S)
+    first = np.full(steps, load.offers)
+    first[int(load.excess_from_s / STEP_S) : int(load.excess_to_s / STEP_S)] = 1.1
+    arrivals = {"1": generator.poisson(first), "2": generator.poisson(0.2, steps)}
     goals = {"1": Goal(GoalKind.RATE, PORT_BPS / 2), "2": Goal(GoalKind.DELAY, 2.0), "6": None}
     importance = {"1": 1, "2": 2, "6": 6}
     queues: dict[str, deque[int]] = {name: deque() for name in goals}
@@ -307,12 +326,12 @@ def port_run(seed: int, policy: str, is_over: bool, duration_s: float = 100.0) -
 def port(seeds: Sequence[int]) -> Samples:
     """A port with a class that over-offers: how often the next meets its goal, and how long the last one waits."""
     found: Samples = {}
-    for is_over, load in ((True, "class 1 over-offers"), (False, "no excess")):
+    for name, load in LOADS.items():
         for policy in ("strict", "fixed", "goal"):
             for seed in seeds:
-                met_pct, longest_s = port_run(seed, policy, is_over)
-                found.setdefault(f"{load}, {policy}: class 2 meets 2 ms, % of intervals", []).append(met_pct)
-                found.setdefault(f"{load}, {policy}: longest discretionary wait, s", []).append(longest_s)
+                met_pct, longest_s = port_run(seed, policy, load)
+                found.setdefault(f"{name}, {policy}: class 2 meets 2 ms, % of intervals", []).append(met_pct)
+                found.setdefault(f"{name}, {policy}: longest discretionary wait, s", []).append(longest_s)
     return found
 
 

@@ -220,4 +220,8 @@ def _differs(before: Mapping[int, QueueUse] | None, now: Mapping[int, QueueUse],
     if before is None or before.keys() != now.keys():
         return True
     least_bps = LOOKED_AT * capacity_bps
-    return any(abs(use.offered_bps - before[queue_id].offered_bps) >= least_bps for queue_id, use in now.items())
+    for queue_id, use in now.items():
+        change_bps = use.offered_bps - before[queue_id].offered_bps
+        if change_bps >= least_bps or change_bps <= -least_bps:
+            return True
+    return False
