@@ -31,33 +31,30 @@ class _Departure:
 
 
 class Departures:
-    """Who is on the way out of which tables; `leaving` counts their entries by table."""
+    """Who is on the way out of which tables, `departing` by name; `leaving` counts their entries by table."""
 
     def __init__(self, plane: GroupPlane, installer: Installer) -> None:
         self.leaving: Counter[int] = Counter()
         self._plane = plane
         self._installer = installer
-        self._departing: dict[bytes, _Departure] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._departing)
+        self.departing: dict[bytes, _Departure] = {}
 
     def __contains__(self, address: bytes) -> bool:
-        return address in self._departing
+        return address in self.departing
 
     def begin(self, group: Group, entries: Mapping[int, int], keys: set[tuple[int, FlowKey]], now: float) -> None:
         """Follow a group whose entries have these keys and are to be removed."""
         if keys:
-            self._departing[group.address] = _Departure(group, entries, keys, now, now + PATIENCE_S)
+            self.departing[group.address] = _Departure(group, entries, keys, now, now + PATIENCE_S)
             self.leaving.update(entries)
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nobody leaves."""
-        return min((each.due_s for each in self._departing.values()), default=None)
+        return min((each.due_s for each in self.departing.values()), default=None)
 
     def on_deadline(self, now: float) -> list[bytes]:
         """Return the groups that have left by now."""
-        due = [(address, each) for address, each in self._departing.items() if each.due_s <= now]
+        due = [(address, each) for address, each in self.departing.items() if each.due_s <= now]
         return [address for address, each in due if self._has_left(address, each, now)]
 
     def _has_left(self, address: bytes, departure: _Departure, now: float) -> bool:
@@ -67,7 +64,7 @@ class Departures:
         if left and now < departure.give_up_s:
             departure.keys, departure.due_s = left, now + LOOK_AGAIN_S
             return False
-        del self._departing[address]
+        del self.departing[address]
         self.leaving.subtract(departure.entries)
         if left:
             self._move_on(departure.group, left)

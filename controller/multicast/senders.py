@@ -387,7 +387,10 @@ class SenderTable:
 
     def next_deadline(self) -> float | None:
         """Return when the counters of sender entries are read next."""
-        return min(self._next_poll_s, self._swapping.reading_due_s()) if self._by_port else None
+        if not self._by_port:
+            return None
+        reading_s = self._swapping.reading_s
+        return reading_s if reading_s < self._next_poll_s else self._next_poll_s
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Ask each switch with senders for the counters of their entries, and age out the silent ones.
@@ -395,7 +398,7 @@ class SenderTable:
         Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen; where a switch
         does not answer, nothing is known of its senders.
         """
-        if not self._by_port or now < min(self._next_poll_s, self._swapping.reading_due_s()):
+        if not self._by_port or now < min(self._next_poll_s, self._swapping.reading_s):
             return []
         self._next_poll_s = now + COUNTER_INTERVAL_S
         if self._polls.are_open:

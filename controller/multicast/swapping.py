@@ -42,6 +42,9 @@ SETTLE_SOON_S, SETTLE_LATER_S = 0.02, 0.5
 In a storm of joins a group is looked at once for many.
 """
 
+COUNT_INTERVAL_S = 30.0
+"""Between two counts of the entries that stay whatever groups do, while all tables have room."""
+
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 30.0
 """How soon a group that found no room after all is tried again, first and at last."""
 
@@ -61,6 +64,8 @@ class Swapping:
         Tells whether the policy or an operator has a group always sent somewhere, so that it stays in.
     pinned
         Groups that an operator wants in.
+    reading_s
+        When the counters of senders are to be read next; infinite where nobody may leave.
     """
 
     def __init__(self, plane: GroupPlane, installer: Installer, group_changes: GroupChanges) -> None:
@@ -84,7 +89,8 @@ class Swapping:
         self._retries: dict[bytes, tuple[float, int]] = {}
         self._limiter = NoticeLimiter()
         self._counted: dict[bytes, int] = {}
-        self._settle_s = self._asked_s = -inf
+        self._settle_s = self._asked_s = self._count_s = -inf
+        self.reading_s = inf
         self._is_told = False
         self._full_count = 0
         self._thrashing = Thrashing()
@@ -107,7 +113,7 @@ class Swapping:
             self._entering.clear()
         self._set_capacities(self.tables.tables)
         self.touch_all()
-        self._asked_s = now
+        self.asked(now)
 
     # Who is in
 
@@ -259,6 +265,7 @@ class Swapping:
         if leaving is None:
             self.counters["faults-turned-away"] += 1
             self._thrashing.turned_away(address, entries, now)
+            self._look_for_reading()
             return effects
         for other in leaving:
             effects += self.out(other, now, Urgency.PROMPT)
@@ -266,7 +273,9 @@ class Swapping:
         self._entering[address] = None
         self._reserved.update(entries)
         self._thrashing.swapped_in(entries)
-        return effects + self._enter(now) + self._leave_ahead(now)
+        effects += self._enter(now) + self._leave_ahead(now)
+        self._look_for_reading()
+        return effects
 
     def bring_in(self, address: bytes, now: float) -> tuple[list[Effect], str | None]:
         """Have a group come in without a packet; the answer says why not where it cannot."""
@@ -394,6 +403,7 @@ class Swapping:
     def _found_full(self, dpid: int, now: float) -> list[Effect]:
         refused = set(self._installer.without_room(dpid))
         self.limits.refused(dpid, {key.table for key in refused})
+        self._look_for_reading()
         self._count((dpid,))
         effects: list[Effect] = []
         for address in list(self.tables):
@@ -431,15 +441,17 @@ class Swapping:
         if packets:
             self._counted[address] = self._counted.get(address, 0) + packets
 
-    def reading_due_s(self) -> float:
-        """Return when the counters of senders are to be read next; infinite where nobody may leave."""
+    def _look_for_reading(self) -> None:
+        """Find when the counters of senders are to be read next."""
         if not self.is_used or not self.limits:
-            return inf
-        return max(self.tables.residence.next_reading_s(), self._asked_s + LEAST_READING_INTERVAL_S)
+            self.reading_s = inf
+        else:
+            self.reading_s = max(self.tables.residence.next_reading_s(), self._asked_s + LEAST_READING_INTERVAL_S)
 
     def asked(self, now: float) -> None:
         """Take it that switches were asked for the counters of their senders."""
         self._asked_s = now
+        self._look_for_reading()
 
     def told(self) -> None:
         """Take it that all switches that were asked have answered, or owe it for too long."""
@@ -449,16 +461,20 @@ class Swapping:
         self._is_told = False
         self.tables.residence.read(self._counted, now)
         self._counted.clear()
-        self.limits.count_soon({place_of(table)[0] for table in self.tables.tables} if self.limits else ())
-        return [*self._leave_ahead(now), *self._thrashing.look(self.tables, self.limits, now)]
+        if self.limits and (self.tables.is_short or now >= self._count_s):
+            self._count_s = now + COUNT_INTERVAL_S
+            self.limits.count_soon({place_of(table)[0] for table in self.tables.tables})
+        effects = self._leave_ahead(now)
+        self._look_for_reading()
+        return [*effects, *self._thrashing.look(self.tables, self.limits, now)]
 
     # Time
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
-        if self._is_told or self.limits.is_counting:
+        if self._is_told or self.limits.due:
             return 0.0
-        leaves_s = self._departures.next_deadline() if self._departures else None
+        leaves_s = self._departures.next_deadline() if self._departures.departing else None
         if self._touched and (leaves_s is None or self._settle_s < leaves_s):
             return self._settle_s
         return leaves_s
@@ -468,7 +484,7 @@ class Swapping:
         effects = self._settle(now) if self._touched and now >= self._settle_s else []
         if self._is_told:
             effects += self._read(now)
-        if self.limits.is_counting:
+        if self.limits.due:
             self._count(())
         left = self._departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))

@@ -54,7 +54,10 @@ def entries_of(rules: Mapping[int, Iterable[FlowEntry]]) -> dict[int, int]:
 
 
 class TableLimits:
-    """The capacities of tables: what the policy says, or fewer where a switch refused an entry with fewer there."""
+    """The capacities of tables: what the policy says, or fewer where a switch refused an entry with fewer there.
+
+    `due` are the switches whose entries are to be counted.
+    """
 
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
@@ -62,7 +65,7 @@ class TableLimits:
         self._own: dict[int, int] = {}
         self._found: dict[int, int] = {}
         self._pinned: dict[int, int] = {}
-        self._due: dict[int, None] = {}
+        self.due: dict[int, None] = {}
 
     def use(self, settings: Capacities) -> None:
         """Go by another policy."""
@@ -94,14 +97,9 @@ class TableLimits:
 
     # What stays
 
-    @property
-    def is_counting(self) -> bool:
-        """Whether switches wait to be counted."""
-        return bool(self._due)
-
     def count_soon(self, dpids: Iterable[int]) -> None:
         """Have the entries of switches counted anew."""
-        self._due.update(dict.fromkeys(dpids))
+        self.due.update(dict.fromkeys(dpids))
 
     def count_some(self, known: Mapping[int, int]) -> Iterator[int]:
         """Count the entries of some switches that stay; yield the tables that have others than before.
@@ -111,8 +109,8 @@ class TableLimits:
         known
             How many entries of groups that may leave each table shall have at the moment.
         """
-        for dpid in list(self._due)[:SWITCHES_AT_ONCE]:
-            del self._due[dpid]
+        for dpid in list(self.due)[:SWITCHES_AT_ONCE]:
+            del self.due[dpid]
             for table_id, count in self._installer.by_table(dpid).items():
                 table = table_of(dpid, table_id)
                 pinned = count - known.get(table, 0)
