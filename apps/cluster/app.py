@@ -124,7 +124,8 @@ class ClusterApp(DeclaredApp, TableKeeper):
             *(lambda: reader.file.reading, self._tell_later),
         )
         reader.gate = self
-        self.shown, self.monitors_shown = ClusterSection(self.settings.member.member), MonitorsSection()
+        me = self.settings.member
+        self.shown, self.monitors_shown = ClusterSection(me.member, me.peer), MonitorsSection()
         self.pages[TARGETS_PATH] = MetricTargets(self.link.ask, fabric).page
         self.log_actions()
         orders = MonitorOrders(self.link.ask, fabric, self.later, self.actions)

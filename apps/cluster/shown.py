@@ -29,14 +29,20 @@ class ClusterSection:
     """The section `cluster`: the members as this controller knows them, and of itself what it is about.
 
     While the store is silent members are as they were when it last answered, and it is told since when.
+
+    Parameters
+    ----------
+    member, peer
+        Its name, and where the others hear it; '' for nowhere.
     """
 
-    def __init__(self, member: str) -> None:
+    def __init__(self, member: str, peer: str = "") -> None:
         self.documents: dict[str, Document] = {}
         self.section: DocumentLog[str] = DocumentLog(
             lambda: tuple(self.documents), lambda name: self.documents.get(name)
         )
         self._member = member
+        self._peer = peer
         self._attendance = Attendance()
         self._since: LeadSince | None = None
         self._silent_s: float | None = None
@@ -107,6 +113,11 @@ class ClusterSection:
             yield "Nobody leads: switches forward by the entries that they have."
         elif seen.leader.member not in seen.members:
             yield f"{seen.leader.member} leads, and is no member any more: it is followed when its lease is over."
+        if (other := self._namesake(seen)) is not None:
+            yield (
+                f"Another controller, at {other}, is a member by this one's name, {self._member}: give each a name "
+                "of its own (VSRT_MEMBER), and start it anew."
+            )
         led, count = sum(core.switches.values()), len(core.switches)
         if core.course is Course.LEADING and led < count:
             yield f"{count - led} of {count} switches have not confirmed that this one leads."
@@ -120,6 +131,12 @@ class ClusterSection:
         if lag_s > BEHIND_S:
             where = "the store" if core.course is Course.LEADING else "what the leader wrote"
             yield f"The log is behind {where} for {lag_s:.0f} s."
+
+    def _namesake(self, seen: Seen) -> str | None:
+        """Return where another controller of this one's name is heard, None where there is none."""
+        leads = [seen.leader.peer] if seen.leader is not None and seen.leader.member == self._member else []
+        heard = {*leads, seen.peers.get(self._member, self._peer)} - {self._peer, ""}
+        return min(heard, default=None) if self._peer else None
 
 
 def _problems_of(monitors: MonitorsSeen) -> Iterator[str]:

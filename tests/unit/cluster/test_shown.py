@@ -108,6 +108,20 @@ def test_a_member_that_could_not_be_followed_is_said_to_be_alone(core: PlaceCore
     assert look(ClusterSection("c2"), core, alone, 1.0) == ["c2 is the only member: nobody could take over."]
 
 
+def test_another_controller_of_the_same_name_is_told_with_its_address(core: PlaceCore):
+    shown = ClusterSection("c1", "10.0.0.1:6700")
+    assert look(shown, core, Seen(LEADER, 7, ("c1", "c2"), False, 1, PEERS), 1.0) == []
+    told = (
+        "Another controller, at 10.0.0.9:6700, is a member by this one's name, c1: give each a name of its own "
+        "(VSRT_MEMBER), and start it anew."
+    )
+    registered = Seen(LEADER, 7, ("c1", "c2"), False, 1, {**PEERS, "c1": "10.0.0.9:6700"})
+    assert look(shown, core, registered, 2.0) == [told]
+    leads = Seen(Leader("c1", "another run", 8, "10.0.0.9:6700"), 8, ("c1", "c2"), False, 1, PEERS)
+    assert look(shown, core, leads, 3.0) == [told]
+    assert look(ClusterSection("c1"), core, registered, 4.0) == [], "one that nobody hears cannot tell"
+
+
 def test_who_is_gone_is_forgotten_after_a_day_and_beyond_a_bound():
     attendance = Attendance()
     attendance.see(["a", "b"], 0.0)
