@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -177,6 +178,31 @@ def test_a_store_with_passwords_and_certificates(tmp_path: Path):
         engine.close()
     finally:
         server.kill()
+
+
+@pytest.mark.parametrize(
+    ("days", "ca", "why"), [(-1, "own", "certificate has expired"), (1, "other", "certificate verify failed")]
+)
+def test_a_certificate_that_does_not_count_is_named_with_its_server(tmp_path: Path, days: int, ca: str, why: str):
+    authorities = {name: Authority(tmp_path, name) for name in ("own", "other")}
+    served = authorities["own"].issue("server", days, "IP:127.0.0.1")
+    listening = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    listening.load_cert_chain(*served)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.daemon_threads = True
+    server.socket = listening.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        endpoint = f"https://127.0.0.1:{server.server_port}"
+        engine = EtcdEngine(Access((endpoint,), tls_context(str(authorities[ca].certificate), "", "")), WAIT_S)
+        reply = engine.ask(ReadPage("/"))
+        assert type(reply) is Silent and endpoint in reply.why and why in reply.why, reply
+        engine.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def test_a_token_that_is_no_more_is_asked_for_anew():
