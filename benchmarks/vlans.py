@@ -1,12 +1,14 @@
 """What VLANs cost: joins, memory and repairs of a fabric in one VLAN against one in none, and 4,000 VLANs.
 
-    PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--rounds 7] [--vlans 4000]
-        [--receiver-vlans 20] [--json]
+    PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--processes 9] [--rounds 3]
+        [--vlans 4000] [--receiver-vlans 20] [--parts counted,one-vlan] [--json]
 
 Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take
 turns, so that other work meets both alike. Times are processor time; the bytecodes and function calls of a join, and
 the bytecodes of a repair, are told too: other work does not move them.
-In the first comparison all ports to hosts are access ports of VLAN 10. In the second one the ports of 20 switches
+In the first comparison all ports to hosts are access ports of VLAN 10. How fast the same work is done depends on
+where its objects lie, by some hundredths, so each of several processes has two fabrics of either kind, which tell how
+much that is; Python's cyclic collector waits until turns are over. In the second one the ports of 20 switches
 are trunks, each VLAN has two of them and ten groups, and is compared with as many groups in none; entries are
 looked for at switches that have neither a port nor a tree of their VLAN. In the third one hosts at access ports of
 20 VLANs receive what one host sends: in a source VLAN that theirs are registered with, or in each of theirs;
@@ -18,12 +20,17 @@ from __future__ import annotations
 import argparse
 import cProfile
 import gc
+import multiprocessing
+import random
+import statistics
 import sys
 import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 
 from fabric_joins import POLICY, SETTLE_S, Fabric, Tally, host_at
@@ -46,10 +53,11 @@ from topology.events import HostLearnt, LinkDown, LinkUp
 
 VLAN_ID = 10
 JOIN, LEAVE = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
+PLAIN, TAGGED = "no VLAN", f"VLAN {VLAN_ID}"
 SMALL_K = 4
 COUNTED_REPAIRS = 4
 TURN = 48
-"""Reports of a turn, of which each fabric has one after the other."""
+"""Reports of a turn."""
 
 GROUPS_PER_VLAN = 10
 PORTS_PER_VLAN = 2
@@ -116,38 +124,79 @@ def repair_ms(fabric: Fabric, links: list[LinkUp]) -> Iterator[float]:
 
 
 def one_vlan(arguments: argparse.Namespace) -> list[Measurement]:
-    """Compare a fabric in one VLAN with one in none, by turns that are as short as other work's spells are long."""
-    fabrics = {"no VLAN": in_one_vlan(arguments.k, 0), "VLAN 10": in_one_vlan(arguments.k, VLAN_ID)}
-    samples: dict[tuple[str, str], list[float]] = {}
-    for fabric in fabrics.values():
-        fabric.feed_all(*(sent(fabric.hosts[number % len(fabric.hosts)], group_address(number))
-                          for number in range(arguments.groups)))  # fmt: skip
+    """Compare fabrics in one VLAN with such in none, in several processes, which are the samples of each ratio."""
+    found: dict[tuple[str, str], list[float]] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+        for of_process in pool.map(one_process, range(arguments.processes), repeat(arguments)):
+            for (name, unit), values in of_process.items():
+                found.setdefault((name, unit), []).extend(values)
+    return [Measurement(name, unit, values) for (name, unit), values in found.items()]
+
+
+def one_process(number: int, arguments: argparse.Namespace) -> dict[tuple[str, str], list[float]]:
+    """Compare two fabrics in a VLAN with two in none, by turns in an order that is drawn anew for each.
+
+    All have the same reports in the same turns. A ratio is the median of those of the turns; beside that of those in
+    none to those in the VLAN stand those of each kind to itself, which are 1 but for where things lie in memory.
+    """
+    kinds = (PLAIN, TAGGED, TAGGED, PLAIN) if number % 2 else (TAGGED, PLAIN, PLAIN, TAGGED)
+    fabrics = [in_one_vlan(arguments.k, VLAN_ID if kind == TAGGED else 0) for kind in kinds]
+    order = list(range(len(fabrics)))
+    shuffle = random.Random(number).shuffle
+    turns: dict[tuple[str, str], list[list[float]]] = {}
+
+    def take_turn(what: tuple[str, str], work: Callable[[int], float]) -> None:
+        shuffle(order)
+        took = {place: work(place) for place in order}
+        turns.setdefault(what, []).append([took[place] for place in range(len(fabrics))])
+
+    for fabric in fabrics:
+        fabric.feed_all(*(sent(fabric.hosts[group % len(fabric.hosts)], group_address(group))
+                          for group in range(arguments.groups)))  # fmt: skip
+    gc.collect()
     gc.freeze()
-    for number in range(arguments.rounds + 1):
-        drawn = {name: members_of(fabric, arguments.groups, arguments.members) for name, fabric in fabrics.items()}
+    gc.disable()
+    for round_number in range(arguments.rounds + 1):
+        drawn = [members_of(fabric, arguments.groups, arguments.members) for fabric in fabrics]
         for what, kind in (("join", JOIN), ("leave", LEAVE)):
-            for turn, first in enumerate(range(0, arguments.groups * arguments.members, TURN)):
-                for name, fabric in list(fabrics.items())[:: -1 if turn % 2 else 1]:
-                    took_us = heard_us(fabric, drawn[name][first : first + TURN], kind)
-                    if number:
-                        samples.setdefault((f"{what}, {name}", "us"), []).append(took_us)
-            for fabric in fabrics.values():
+            for first in range(0, len(drawn[0]), TURN):
+                take_turn(
+                    (what if round_number else "warm-up", "us"),
+                    lambda place, first=first, kind=kind, drawn=drawn: heard_us(
+                        fabrics[place], drawn[place][first : first + TURN], kind
+                    ),
+                )
+            for fabric in fabrics:
                 fabric.write()
-    for fabric in fabrics.values():
-        heard_us(fabric, members_of(fabric, arguments.groups, arguments.members), JOIN)
+            gc.collect()
+    for fabric, reports in zip(fabrics, drawn, strict=True):
+        heard_us(fabric, reports, JOIN)
         fabric.write()
-    cut = fabrics["no VLAN"].random.sample(fabrics["no VLAN"].links, min(arguments.repairs, 64))
-    repairs = {name: repair_ms(fabric, cut) for name, fabric in fabrics.items()}
-    for number in range(len(cut)):
-        for name, took in list(repairs.items())[:: -1 if number % 2 else 1]:
-            samples.setdefault((f"repair of a link, {name}", "ms"), []).append(next(took))
-    found = [Measurement(name, unit, values) for (name, unit), values in samples.items()]
-    for what in ("join", "leave", "repair of a link"):
-        unit = "ms" if what.startswith("repair") else "us"
-        plain, tagged = (samples[f"{what}, {name}", unit] for name in fabrics)
-        pairs = [one / other for one, other in zip(plain, tagged, strict=True)]
-        found.append(Measurement(f"{what}: no VLAN / VLAN 10", "", pairs))
-        found.append(Measurement(f"{what}: no VLAN / VLAN 10, all turns together", "", [sum(plain) / sum(tagged)]))
+    repairs = [repair_ms(fabric, fabric.random.sample(fabric.links, arguments.repairs)) for fabric in fabrics]
+    for _ in range(arguments.repairs):
+        take_turn(("repair of a link", "ms"), lambda place: next(repairs[place]))
+        gc.collect()
+    del turns["warm-up", "us"]
+    return ratios_of(kinds, turns)
+
+
+def ratios_of(
+    kinds: tuple[str, ...], turns: dict[tuple[str, str], list[list[float]]]
+) -> dict[tuple[str, str], list[float]]:
+    """Return what turns took of each kind, and the median ratios; the fabrics of a turn are of these kinds."""
+    plain, tagged = ([place for place, kind in enumerate(kinds) if kind == wanted] for wanted in (PLAIN, TAGGED))
+    found: dict[tuple[str, str], list[float]] = {}
+    for (what, unit), took in turns.items():
+        for kind, places in ((PLAIN, plain), (TAGGED, tagged)):
+            found[f"{what}, {kind}", unit] = [turn[place] for turn in took for place in places]
+        for name, above, below in (
+            (f"{PLAIN} / {TAGGED}", plain, tagged),
+            (f"{PLAIN} / {PLAIN}", plain[:1], plain[1:]),
+            (f"{TAGGED} / {TAGGED}", tagged[:1], tagged[1:]),
+        ):
+            ratios = [sum(turn[place] for place in above) / sum(turn[place] for place in below) for turn in took]
+            found[f"{what}: {name}", ""] = [statistics.median(ratios)]
     return found
 
 
@@ -363,20 +412,30 @@ def crossings(fabric: Fabric, name: bytes, start: End) -> Counter[End]:
     return crossed
 
 
+PARTS = {
+    "counted": counted,
+    "memory": memory,
+    "one-vlan": one_vlan,
+    "many-vlans": many_vlans,
+    "registered": registered,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--k", type=int, default=8)
     parser.add_argument("--groups", type=int, default=200)
     parser.add_argument("--members", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--processes", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repairs", type=int, default=15)
+    parser.add_argument("--parts", default=",".join(PARTS), help="which comparisons; all by default")
     parser.add_argument("--vlans", type=int, default=4000)
     parser.add_argument("--receiver-vlans", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    found = [*counted(arguments), *memory(arguments), *one_vlan(arguments)]
-    found += [*many_vlans(arguments), *registered(arguments)]
+    found = [one for part in arguments.parts.split(",") for one in PARTS[part](arguments)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
 
