@@ -5,9 +5,11 @@ from __future__ import annotations
 import ssl
 import stat
 import time
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from math import inf
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from apps.revocation_lists import next_update_s
 
@@ -25,13 +27,15 @@ class SettingsInvalid(Exception):  # noqa: N818
 class TlsFiles(NamedTuple):
     """PEM files by which a server speaks TLS; with `ca`, only peers that have a certificate of its are let in.
 
-    With `crl`, revocation lists of that authority, one whose certificate is on a list is not let in.
+    With `crl`, revocation lists of that authority, one whose certificate is on a list is not let in. With `names`, a
+    text file with a name or pattern (``leaf*.example.org``) on each line, only those whose certificates have one.
     """
 
     certificate: Path
     key: Path
     ca: Path | None = None
     crl: Path | None = None
+    names: Path | None = None
 
 
 class ServerTls:
@@ -48,6 +52,7 @@ class ServerTls:
         self._ciphers = ciphers
         self._signature = _signature(files)
         self._context = server_context(files, ciphers)
+        self._names = _names(files)
         self._expiries = self._read_expiries(self._context)
 
     @property
@@ -70,11 +75,21 @@ class ServerTls:
             self._signature = signature
             try:
                 context = server_context(self._files, self._ciphers)
+                names = _names(self._files)
                 expiries = self._read_expiries(context)
             except SettingsInvalid as error:
                 self._fault = str(error)
             else:
-                self._context, self._expiries, self._fault = context, expiries, None
+                self._context, self._names, self._expiries, self._fault = context, names, expiries, None
+
+    def refusal(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Return why a peer is not let in whose certificate, as `getpeercert` has it, is sound; None where it is."""
+        if self._names is None:
+            return None
+        found = _names_of(certificate or {})
+        if any(fnmatchcase(name, pattern) for name in found for pattern in self._names):
+            return None
+        return f"its certificate is for {' and '.join(found) or 'nobody'}, whom {self._files.names} does not name"
 
     def _read_expiries(self, context: ssl.SSLContext) -> list[tuple[float, str]]:
         """Return when what is used expires, and what is wrong then."""
@@ -90,7 +105,7 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
 
     `ciphers` are those of TLS 1.2, as OpenSSL writes a list of them; by default those that Python chooses.
     """
-    certificate, key, ca, crl = files
+    certificate, key, ca, crl, names = files
     check_private(key, "key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -111,6 +126,9 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         except OSError as error:
             raise SettingsInvalid(f"ca: {ca}: {_words(error)}") from error
         context.verify_mode = ssl.CERT_REQUIRED
+    if names is not None and ca is None:
+        raise SettingsInvalid(f"names: {names}: names are vouched for by an authority, which is not given (ca)")
+    _names(files)
     if crl is not None:
         if ca is None:
             raise SettingsInvalid(f"crl: {crl}: revocation lists are of an authority, which is not given (ca)")
@@ -119,6 +137,30 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         context.load_verify_locations(crl)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     return context
+
+
+def _names(files: TlsFiles) -> tuple[str, ...] | None:
+    """Return the patterns of who is let in, None where nobody is told by name; SettingsInvalid for a bad file."""
+    path = files.names
+    if path is None:
+        return None
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise SettingsInvalid(f"names: {path}: {_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsInvalid(f"names: {path} is no text in UTF-8") from error
+    found = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    if not found:
+        raise SettingsInvalid(f"names: {path} has no name, so that no peer would be let in")
+    return found
+
+
+def _names_of(certificate: Mapping[str, Any]) -> list[str]:
+    """Return the common names of a certificate's subject, and its alternative names in the DNS."""
+    subject = [value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"]
+    alternative = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    return list(dict.fromkeys(subject + alternative))
 
 
 def _out_of_date_s(crl: Path) -> float:

@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tls.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key (PEM), which others may not read")
     tls.add_argument("--tls-ca", type=Path, metavar="FILE", help="let in only switches with a certificate of this CA")
     tls.add_argument("--tls-crl", type=Path, metavar="FILE", help="not those that this CA has revoked (PEM lists)")
+    tls.add_argument(
+        "--tls-names", type=Path, metavar="FILE", help="only those named there, a name or pattern a line"
+    )
     tls.add_argument("--plain-port", type=int, metavar="N", help="listen on this port too, without TLS")
     parser.add_argument("--listen", default="", metavar="ADDRESS", help="address to listen on (default: all)")
     parser.add_argument(
@@ -100,7 +103,11 @@ def _ports(args: argparse.Namespace) -> list[int]:
 def _tls_files(args: argparse.Namespace) -> TlsFiles | None:
     """Return the files by which switches are spoken with, None for none; InputError where they are no good."""
     if args.tls_certificate is None and args.tls_key is None:
-        for option, given in (("--tls-ca", args.tls_ca), ("--tls-crl", args.tls_crl)):
+        for option, given in (
+            ("--tls-ca", args.tls_ca),
+            ("--tls-crl", args.tls_crl),
+            ("--tls-names", args.tls_names),
+        ):
             if given is not None:
                 raise InputError(f"{option}: only with --tls-certificate and --tls-key")
         return None
@@ -108,7 +115,9 @@ def _tls_files(args: argparse.Namespace) -> TlsFiles | None:
         raise InputError("--tls-certificate and --tls-key: only one of them is given")
     if args.tls_crl is not None and args.tls_ca is None:
         raise InputError("--tls-crl: only with --tls-ca, the authority whose lists these are")
-    files = TlsFiles(args.tls_certificate, args.tls_key, args.tls_ca, args.tls_crl)
+    if args.tls_names is not None and args.tls_ca is None:
+        raise InputError("--tls-names: only with --tls-ca, the authority that vouches for names")
+    files = TlsFiles(args.tls_certificate, args.tls_key, args.tls_ca, args.tls_crl, args.tls_names)
     try:
         server_context(files)
     except SettingsInvalid as error:

@@ -37,9 +37,9 @@ _RYU_ENVIRONMENT: dict[str, str] = {
 distutils, which Ryu asks for a version number."""
 
 
-TLS_OPTIONS = ("--tls-certificate", "--tls-key", "--tls-ca", "--tls-crl")
+TLS_OPTIONS = ("--tls-certificate", "--tls-key", "--tls-ca", "--tls-crl", "--tls-names")
 RYU_TLS_OPTIONS = ("--ctl-cert", "--ctl-privkey", "--ca-certs")
-"""Those of `ryu-manager`; it has the revocation lists by the environment."""
+"""Those of `ryu-manager`; it has revocation lists and names by the environment."""
 
 
 def listening(port: int) -> bool:
@@ -121,6 +121,7 @@ class ControllerProcess(processes.ManagedProcess):
             "VSRT_SOCKET": str(self.socket),
             "VSRT_STATE_DIR": str(self.directory / "state"),
             "VSRT_TLS_CRL": str(self._tls.crl if self._tls is not None and self._tls.crl is not None else ""),
+            "VSRT_TLS_NAMES": str(self._tls.names if self._tls is not None and self._tls.names is not None else ""),
             **(_RYU_ENVIRONMENT if self.framework == "ryu" else {}),
             **self.env,
         }

@@ -286,6 +286,8 @@ def configure(listen_host: str, listen_port: int | None, tls: TlsFiles | None = 
             arguments += ["--ca-certs", str(tls.ca)]
         if tls.crl is not None:
             os.environ["VSRT_TLS_CRL"] = str(tls.crl)
+        if tls.names is not None:
+            os.environ["VSRT_TLS_NAMES"] = str(tls.names)
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
 
 
@@ -300,9 +302,11 @@ def switch_tls() -> ServerTls | None:
     if conf.ctl_cert is None or conf.ctl_privkey is None:
         raise SettingsInvalid("--ctl-cert and --ctl-privkey: only one of them is given")
     ca = None if conf.ca_certs is None else Path(conf.ca_certs)
-    lists = environment_path("VSRT_TLS_CRL")
-    crl = None if lists is None else Path(lists)
-    return ServerTls(TlsFiles(Path(conf.ctl_cert), Path(conf.ctl_privkey), ca, crl), conf.ciphers)
+    crl, names = (
+        None if path is None else Path(path)
+        for path in (environment_path("VSRT_TLS_CRL"), environment_path("VSRT_TLS_NAMES"))
+    )
+    return ServerTls(TlsFiles(Path(conf.ctl_cert), Path(conf.ctl_privkey), ca, crl, names), conf.ciphers)
 
 
 def listening() -> list[tuple[str, int, bool]]:

@@ -95,4 +95,5 @@ class SwitchListener:
             raw.setblocking(False)
             with suppress(OSError):
                 raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._connected(raw if self._tls is None else TlsStream(raw, self._tls.context()), address)
+            tls = self._tls
+            self._connected(raw if tls is None else TlsStream(raw, tls.context(), tls.refusal), address)

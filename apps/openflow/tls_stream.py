@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable, Mapping
 from typing import Any
 
 RECORD_BYTES = 1 << 14
@@ -16,8 +17,14 @@ NO_CERTIFICATE = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 ALERT = "ALERT_"
 
 
+class NotLetInError(OSError):
+    """A peer's certificate is sound, and its own name is not one that is let in; the text says so."""
+
+
 def refusal(error: OSError) -> str:
     """Return in words why a handshake failed."""
+    if isinstance(error, NotLetInError):
+        return str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -50,10 +57,15 @@ class TlsStream:
         A connected socket that never waits.
     context
         What the server speaks TLS by.
+    judge
+        Says of a peer's certificate, as `getpeercert` has it, why the peer is not let in, None where it is.
     """
 
-    def __init__(self, raw: Any, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, raw: Any, context: ssl.SSLContext, judge: Callable[[Mapping[str, Any] | None], str | None] | None = None
+    ) -> None:
         self._raw = raw
+        self._judge = judge
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._unsent = b""
@@ -75,6 +87,9 @@ class TlsStream:
         except ssl.SSLError:
             self._push()  # the alert, which tells the peer why
             raise
+        why = None if self._judge is None else self._judge(self._tls.getpeercert())
+        if why is not None:
+            raise NotLetInError(why)
         self._push()
         return True
 

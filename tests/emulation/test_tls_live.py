@@ -107,8 +107,9 @@ def test_switches_are_let_in_by_their_certificates_alone(
 ) -> None:
     certificate, key = (Path(shutil.copy(path, tmp_path)) for path in pki.made("controller"))
     good, bad = pki.made("leaf1"), pki.issue(f"stranger-{framework}", "controller")
-    lists = pki.revoke()
-    tls = TlsFiles(certificate, key, pki.switch_ca, lists)
+    lists, names = pki.revoke(), tmp_path / "switches.txt"
+    names.write_text("leaf1 id:*\nlost-* id:*\n")
+    tls = TlsFiles(certificate, key, pki.switch_ca, lists, names)
     with ControllerProcess(PORT, framework=framework, apps=("multicast",), tls=tls) as controller:
         in_guide = (pki.ryu if framework == "ryu" else pki.vsrt).split()
         options = zip(
@@ -154,6 +155,11 @@ def test_switches_are_let_in_by_their_certificates_alone(
         until(lambda: known(DPIDS[1]).get("in_sync"))
         assert known(DPIDS[0])["connected"]
         assert controller.log().count("switch-cut-off") == 0
+
+        present(pki.issue(f"other-{framework}", "switch"))
+        run("ovs-vsctl", "--timeout=10", "del-controller", "tls2")
+        connect("tls2")
+        controller.wait_log(f"was refused: its certificate is for other-{framework} id:")
 
         lost = pki.issue(f"lost-{framework}", "switch")
         pki.revoke(lost)

@@ -43,6 +43,11 @@ def test_every_fault_of_the_policy_is_told(tmp_path: Path, capsys: pytest.Captur
         (["--state-dir", f"{__file__}/x"], f"vsrt: --state-dir: {__file__}/x: Not a directory"),
         (["--tls-key", "k.pem"], "vsrt: --tls-certificate and --tls-key: only one of them is given"),
         (["--tls-ca", "ca.pem"], "vsrt: --tls-ca: only with --tls-certificate and --tls-key"),
+        (["--tls-names", "n.txt"], "vsrt: --tls-names: only with --tls-certificate and --tls-key"),
+        (
+            ["--tls-certificate", "c.pem", "--tls-key", "k.pem", "--tls-names", "n.txt"],
+            "vsrt: --tls-names: only with --tls-ca, the authority that vouches for names",
+        ),
         (
             ["--tls-certificate", "c.pem", "--tls-key", "k.pem"],
             "vsrt: --tls-key: k.pem: No such file or directory",

@@ -295,6 +295,37 @@ def test_a_peer_whose_certificate_is_revoked_is_not_let_in_from_the_next_list_on
     assert server.refusals == ["its certificate is not accepted: certificate revoked"]
 
 
+def test_only_who_is_named_is_let_in_and_a_changed_list_counts_from_the_next_connection_on(
+    reactor: Reactor, authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    by_subject, by_dns = authority.issue("leaf1 id:77"), authority.issue("other", at="DNS:leaf2.example.org")
+    names = tmp_path / "names.txt"
+    names.write_text("# switches of the first room\n\n  leaf1 id:*\nleaf*.example.org\n")
+    tls = ServerTls(TlsFiles(*controller, authority.certificate, names=names))
+    server = Server(reactor, tls)
+
+    def is_let_in(identity: Identity) -> bool:
+        messages, refused = len(server.messages), len(server.refusals)
+        with suppress(OSError), client_context(authority, identity).wrap_socket(server.connect()) as peer:
+            peer.sendall(message(b"hello", 1))
+            until(lambda: len(server.messages) > messages or len(server.refusals) > refused)
+        until(lambda: len(server.messages) > messages or len(server.refusals) > refused)
+        return len(server.messages) > messages
+
+    assert is_let_in(by_subject)
+    assert is_let_in(by_dns)
+    stranger = authority.issue("leaf10 id:77", at="DNS:leaf2.example.com,IP:192.0.2.7")
+    assert not is_let_in(stranger)
+    text = f"its certificate is for leaf10 id:77 and leaf2.example.com, whom {names} does not name"
+    assert server.refusals == [text]
+    names.write_text("leaf10 *\n")
+    assert is_let_in(stranger)
+    assert not is_let_in(by_subject)
+    names.write_text("\n# nobody yet\n")
+    assert is_let_in(stranger), "what was read before stays in use"
+    assert tls.fault == f"names: {names} has no name, so that no peer would be let in"
+
+
 def test_a_list_that_is_out_of_date_is_refused_and_one_in_use_told(
     authority: Authority, controller: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,6 +358,9 @@ def test_files_that_are_no_good_are_told_with_their_place(
     open_key = Path(shutil.copy(controller.key, tmp_path / "open.key"))
     open_key.chmod(0o644)
     missing = tmp_path / "missing.pem"
+    empty, binary = tmp_path / "empty.txt", tmp_path / "binary.txt"
+    empty.write_text("# nobody\n")
+    binary.write_bytes(b"leaf\xff\n")
     cases = {
         TlsFiles(controller.certificate, other.key): f"certificate: {controller[0]} with key {other.key}: key",
         TlsFiles(junk, controller.key): f"certificate: {junk} with key {controller.key}: ",
@@ -338,6 +372,10 @@ def test_files_that_are_no_good_are_told_with_their_place(
         TlsFiles(*controller, authority.certificate, missing): f"crl: {missing}: No such file or directory",
         TlsFiles(*controller, authority.certificate, junk): f"crl: {junk}: the file has no revocation list",
         TlsFiles(*controller, None, authority.revocations()): "crl: ",
+        TlsFiles(*controller, authority.certificate, names=missing): f"names: {missing}: No such file or directory",
+        TlsFiles(*controller, authority.certificate, names=empty): f"names: {empty} has no name",
+        TlsFiles(*controller, authority.certificate, names=binary): f"names: {binary} is no text in UTF-8",
+        TlsFiles(*controller, names=junk): f"names: {junk}: names are vouched for by an authority",
     }
     for files, text in cases.items():
         with pytest.raises(SettingsInvalid) as raised:
