@@ -29,11 +29,11 @@ from controller.anomaly.normalcy.settings import DAY_S, Settings
 
 RANGES: dict[str, tuple[float, ...]] = {
     "hold_off_s": (DAY_S / 4, DAY_S / 2, DAY_S, 2 * DAY_S),
-    "repeat_factor": (1.5, 2.0, 2.5, 3.0),
-    "habit_gain": (1.0, 3.0, 6.0),
+    "repeat_factor": (1.5, 1.8, 1.9, 2.0, 2.1, 2.2, 2.5, 3.0),
+    "habit_gain": (1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0),
     "duration_gain": (0.0, 0.5, 1.0),
     "duration_s": (1800.0, 3600.0, 10_800.0),
-    "scale_quantile": (0.001, 0.005, 0.02),
+    "scale_quantile": (0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.02),
     "scale_floor_share": (0.003, 0.01, 0.03),
     "discord_s": (1800.0, 3600.0, 7200.0),
     "discord_quantile": (0.95, 0.97, 0.99),
@@ -190,11 +190,11 @@ def main() -> int:
     ranges = commands.add_parser("sensitivity", help="the score over a range of every constant")
     ranges.add_argument("--data", type=Path, help="folder of NAB with combined_windows.json, judged beside")
     for command in (kinds, ranges):
-        command.add_argument("--seed", type=int, default=1)
+        command.add_argument("--seed", type=int, nargs="+", default=[1], help="a collection is made by each")
         command.add_argument("--per-kind", type=int, default=6)
         command.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    sets = {"generated": collection(arguments.seed, arguments.per_kind)}
+    sets = {f"seed {seed}": collection(seed, arguments.per_kind) for seed in arguments.seed}
     if arguments.what == "sensitivity" and arguments.data is not None:
         sets["NAB"] = read_nab(arguments.data)
     with ProcessPoolExecutor(arguments.jobs) as pool:
@@ -202,19 +202,26 @@ def main() -> int:
             what: dict(zip(files, pool.map(recorded, files.values()), strict=True)) for what, files in sets.items()
         }
     if arguments.what == "kinds":
-        print_kinds(scored(sets["generated"], blocks["generated"], Settings()))
+        for what, files in sets.items():
+            print(f"\n{what}")
+            print_kinds(scored(files, blocks[what], Settings()))
         return 0
     rows = []
     for name, values in RANGES.items():
         for value in values:
             settings = with_value(name, value)
             found = [judged(scored(files, blocks[what], settings)) for what, files in sets.items()]
-            cells = [f"{figure:.1f}" for one in found for figure in (one.best.score, one.held_out)]
+            cells = [_cell(one) for one in found]
             cells.append(" ".join(f"{one.best.threshold:.2f}" for one in found))
             rows.append((name, f"{value:g}" + (" (default)" if value == getattr(Settings(), name) else ""), *cells))
-    names = [f"{what}{part}" for what in sets for part in ("", ", held out")] + ["thresholds"]
-    print_table(("constant", "value", *names), rows)
+    print_table(("constant", "value", *sets, "thresholds"), rows)
     return 0
+
+
+def _cell(judged: Judged) -> str:
+    """Return the score of a collection, and in brackets what is held out where that is another."""
+    best, held_out = f"{judged.best.score:.1f}", f"{judged.held_out:.1f}"
+    return best if best == held_out else f"{best} ({held_out})"
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ import argparse
 import csv
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -189,6 +191,9 @@ DETECTORS: dict[str, Callable[[Labelled], Floats]] = {
 }
 
 
+STRETCHES_S = {"an hour": 3600.0, "six hours": 21_600.0, "a day": DAY_S}
+
+
 class Scores(NamedTuple):
     """What NAB's rule says of a detector: per profile, and with thresholds that a folder has no part in."""
 
@@ -196,14 +201,53 @@ class Scores(NamedTuple):
     held_out: float
 
 
-def nab(folder: Path, jobs: int) -> tuple[dict[str, Scores], dict[str, Result]]:
+def matrix_profiles(files: Mapping[str, Labelled], python: Path) -> dict[str, dict[str, Floats]]:
+    """Return the scores of the peer, by the length of stretches and by file; `python` has stumpy.
+
+    A row is scored where it is further from all before than every row of the half day before it, so that one stretch
+    is no row of alarms.
+    """
+    found = {}
+    with TemporaryDirectory() as folder:
+        given, made = Path(folder) / "given.npz", Path(folder) / "made.npz"
+        for words, length_s in STRETCHES_S.items():
+            named = {}
+            for name, file in files.items():
+                rows = max(8, round(length_s / _interval_s(file)))
+                named[f"{name.replace('/', '|')}|{rows}"] = file.values
+            np.savez(given, **named)  # type: ignore[arg-type]
+            program = Path(__file__).with_name("left_profiles.py")
+            subprocess.run([python, "-W", "ignore", program, given, made], check=True)
+            scores = np.load(made)
+            found[f"matrix profile, {words}"] = {
+                name: _first_of(scores[key], round(DAY_S / 2 / _interval_s(files[name])))
+                for name, key in zip(files, named, strict=True)
+            }
+    return found
+
+
+def _interval_s(file: Labelled) -> float:
+    return float(np.median(np.diff(file.at_s)))
+
+
+def _first_of(scores: Floats, rows: int) -> Floats:
+    """Return scores that are above all of so many rows before them, 0 for others."""
+    before = np.concatenate((np.zeros(rows), scores))
+    most = np.lib.stride_tricks.sliding_window_view(before, rows)[: len(scores)].max(axis=1)
+    return np.where(scores > most, scores, 0.0)
+
+
+def nab(folder: Path, jobs: int, stumpy: Path | None = None) -> tuple[dict[str, Scores], dict[str, Result]]:
     """Return each detector's scores over all files, and ours per file at the threshold of all."""
     files = read_nab(folder)
     found: dict[str, Scores] = {}
     ours: dict[str, Result] = {}
+    profiles_of = {} if stumpy is None else matrix_profiles(files, stumpy)
     with ProcessPoolExecutor(jobs) as pool:
-        for name, detector in DETECTORS.items():
-            rows = zip(files, pool.map(detector, files.values()), strict=True)
+        for name in (*DETECTORS, *profiles_of):
+            detector = DETECTORS.get(name)
+            made = profiles_of[name].values() if detector is None else pool.map(detector, files.values())
+            rows = zip(files, made, strict=True)
             scored = {file: ScoredFile(scores, files[file].windows) for file, scores in rows}
             folders: dict[str, list[ScoredFile]] = {}
             for file, one in scored.items():
@@ -261,6 +305,7 @@ def main() -> int:
     fitting.add_argument("--seed", type=int, default=1)
     scoring = commands.add_parser("nab", help="scores by NAB's rule")
     scoring.add_argument("--data", type=Path, required=True, help="folder with combined_windows.json")
+    scoring.add_argument("--stumpy", type=Path, metavar="PYTHON", help="a Python that has stumpy, for its peers")
     for command in (fitting, scoring):
         command.add_argument("--json", action="store_true", help="print JSON in place of tables")
         command.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -270,7 +315,7 @@ def main() -> int:
         measured += new_day(arguments.days, 7, arguments.seed)
         report(measured, as_json=arguments.json, source="anomaly_normalcy fit")
         return 0
-    found, ours = nab(arguments.data, arguments.jobs)
+    found, ours = nab(arguments.data, arguments.jobs, arguments.stumpy)
     if arguments.json:
         detectors = {
             name: {key: one._asdict() for key, one in scores.profiles.items()} | {"held_out": scores.held_out}

@@ -115,7 +115,7 @@ class Settings:
     """Distances are told in units of the range between this quantile and its opposite."""
     scale_floor_share: float = 0.01
     """The unit is no less than this share of the median's absolute value."""
-    habit_gain: float = 3.0
+    habit_gain: float = 3.5
     """How much what is outside on most days is discounted."""
     habit_units: int = 30
     duration_gain: float = 0.5
