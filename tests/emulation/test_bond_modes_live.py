@@ -12,7 +12,6 @@ from how_to import wait
 from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
 
 RATE_BPS = 10e6  # 1,000 packets/s
 LOST_WITH_A_LEG = 300

@@ -19,7 +19,6 @@ from topology.graph import Graph
 from vlan_hosts import add_interfaces, join, named, port_lines
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
 
 RATE_BPS = 4e6  # 400 packets/s
 SOURCE, HOME, SHOP = 100, 20, 30

@@ -20,8 +20,6 @@ from router_edge import two_switches, wait
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
-UNDER_EVERY_FRAMEWORK = frozenset({"test_groups_reach_other_subnets_and_come_from_them"})
 
 PAGE = "routers.md"
 FRR = Path("/usr/lib/frr")
@@ -209,6 +207,7 @@ def test_a_router_gets_the_sources_alone_that_it_joined(live: Any, edge: Edge) -
     assert_all_once(live, 1.0, ("beyond", 1), ("inside", 1))
 
 
+@pytest.mark.each_framework
 def test_groups_reach_other_subnets_and_come_from_them(live: Any, edge: Edge, group: str) -> None:
     for router in BEHIND:
         edge.route(router)

@@ -15,7 +15,6 @@ from router_edge import two_switches, wait
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
 
 POLICY = """\
 version: 1

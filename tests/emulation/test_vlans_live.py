@@ -23,8 +23,6 @@ from topology.graph import Graph
 from vlan_hosts import add_interfaces, join, named, port_lines
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
-UNDER_EVERY_FRAMEWORK = frozenset({"test_each_domain_has_its_own_packets"})
 
 RATE_BPS = 4e6  # 400 packets/s
 STREAMS = {10: (1, "h1"), 20: (2, "h2"), 0: (3, "h3")}
@@ -154,6 +152,7 @@ def heard_in_time(sock: socket.socket, frame: bytes, timeout_s: float = 10.0) ->
     return False
 
 
+@pytest.mark.each_framework
 def test_each_domain_has_its_own_packets(vlans: Any, group: str) -> None:
     join_everywhere(vlans, group)
     for host in ("h4", "h5", "h6", "h7", "h8"):
