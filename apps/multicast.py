@@ -25,6 +25,7 @@ from apps.openflow.framework import NAME, SOUTHBOUND, Event, hub, running_apps, 
 from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import required_modules
+from apps.staged_policy import StagedPolicy
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
 from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionRefused, refusal
@@ -70,7 +71,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self._former_journal = FormerJournal(directory / FORMER_NAME, self.logger)
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
         self.log_actions()
-        self._perform[Audit] = self.audit.add
+        self.staged = StagedPolicy(self.logger)
+        self._perform[Audit] = self._decided
         self._perform[WriteLog] = self._write_log
         self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))
         views = {name: partial(view, self.core) for name, view in VIEWS.items()}
@@ -87,7 +89,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
             {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD) if name != FORGET_SWITCH}
             | self.table_checks.actions()
             | FindingsSearch(self, self._begin_search).actions(),
-            {**sections.by_name(), "policy": self._policy},
+            {**sections.by_name(), "policy": self._policy, "staged": self.staged.documents},
             self._refresh,
         )
         self._perform[ActionTaken] = self._perform[ActionRefused] = self._outcomes.append
@@ -179,8 +181,13 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         """Look after files."""
         super().ticked()
         self.audit.flush()
+        self.staged.look()
         self.log.watch()
         self._look_at_troubles()
+
+    def _decided(self, audit: Audit) -> None:
+        self.audit.add(audit)
+        self.staged.add(audit)
 
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:
@@ -283,6 +290,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
             kind, severity = "policy-faulty", Severity.CRITICAL
             text = f"The policy file is faulty, and the policy of before stays in force: {reading.errors[0]}"
         self.core.sections.events.add(time.monotonic(), kind, text, severity=severity)
+        if not reading.errors:
+            self.staged.judge_anew()
         super().policy_was_read(reading)
 
     def notice(self, notice: Notice) -> None:

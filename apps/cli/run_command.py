@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = ", ".join(f"{spec.name} ({spec.says})" for spec in APPS.values())
     parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {known}")
     parser.add_argument("--config", type=Path, metavar="FILE", help="policy file (as VSRT_CONFIG under ryu-manager)")
+    parser.add_argument(
+        "--staged", type=Path, metavar="FILE", help="policy file that is judged by only (VSRT_STAGED)"
+    )
     parser.add_argument("--port", type=int, default=6653, metavar="N", help="TCP port for OpenFlow (default: 6653)")
     tls = parser.add_argument_group("TLS to switches", "spoken on --port where a certificate and its key are given")
     tls.add_argument("--tls-certificate", type=Path, metavar="FILE", help="this controller's certificate chain (PEM)")
@@ -59,6 +62,11 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
     if config:
         _check_policy(Path(config))
         os.environ["VSRT_CONFIG"] = str(config)
+    staged = args.staged or os.environ.get("VSRT_STAGED")
+    if staged:
+        if Path(staged).exists():
+            _check_policy(Path(staged))
+        os.environ["VSRT_STAGED"] = str(staged)
     if args.state_dir is not None:
         try:
             make_directory(args.state_dir)

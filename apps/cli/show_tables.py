@@ -225,6 +225,14 @@ def _shortage(error: object) -> object:
     return ", ".join(f"{name}: {value}" for name, value in error.items())
 
 
+def _staged(decision: Fields, called: SnapshotNames) -> Iterator[Row]:
+    where = place(decision, called) if decision.get("dpid") is not None else "-"
+    who = (text(decision.get("mac")), text(decision.get("ip")))
+    rules = (text(decision.get("rule")), text(decision.get("staged_rule")), text(decision.get("count")))
+    yield text(decision.get("would_be")), text(decision.get("role")), text(decision.get("group")), where, *who, *rules
+    yield from (("fault", fault) for fault in decision.get("errors") or ())
+
+
 def _policy(policy: Fields, called: SnapshotNames) -> Iterator[Row]:
     yield "file", text(policy.get("path"))
     yield "read", called.clock(policy.get("loaded_s"))
@@ -368,6 +376,14 @@ TABLES: dict[str, Table] = {
         ("RULE", "ALLOWED", "DENIED"),
         _plain("rule", "allow", "deny"),
         lambda snapshot: list(snapshot.section("rules").documents.values()),
+    ),
+    "staged": Table(
+        "who a staged policy would refuse, or admit, instead",
+        ("staged",),
+        ("WOULD BE", "ROLE", "GROUP", "PORT", "MAC", "IP", "RULE NOW", "RULE THEN", "TIMES"),
+        _staged,
+        _of("staged"),
+        PLACES | {"group"},
     ),
     "routers": Table(
         "queriers, and ports with multicast routers",

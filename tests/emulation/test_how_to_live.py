@@ -67,8 +67,8 @@ def test_prometheus_and_a_policy(reader: Reader, fabric: EmulatedFabric) -> None
 
 def test_an_open_fabric_gets_a_strict_policy(reader: Reader, fabric: EmulatedFabric) -> None:
     write_files(reader, "from-open-to-strict.md")
-    start, propose, compare, put, see = blocks("from-open-to-strict.md")
-    listens, sends, later = filter(None, map(typed, blocks("from-open-to-strict.md", "text")))
+    start, propose, compare, staged, put, see = blocks("from-open-to-strict.md")
+    listens, sends, outsider, later = filter(None, map(typed, blocks("from-open-to-strict.md", "text")))
     audit = reader.directory / "vsrt-state" / "audit.jsonl"
 
     def at_hosts(commands: list[tuple[str, str]]) -> None:
@@ -90,6 +90,10 @@ def test_an_open_fabric_gets_a_strict_policy(reader: Reader, fabric: EmulatedFab
     ):
         assert terms in proposed
     assert "14 pairs of host and group decided alike, 0 would be refused, 0 admitted" in reader.run(compare)
+    wait(lambda: "alike" in reader.run(staged))
+    at_hosts(outsider)
+    wait(lambda: "10.0.0.7" in reader.run(staged))
+    assert sum(len(group["members"]) for group in reader.ask({"show": "groups"})) == 11
     reader.run(put)
     at_hosts(later)
     wait(lambda: "10.0.0.7" in reader.run(see))

@@ -244,6 +244,13 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             "9": {**CLEARED_ALARM, "cleared_s": 100.0},
             "10": {**CLEARED_ALARM, "severity": "critical", "cleared_s": 200.0, "acknowledged_by": "ann"},
         },
+        "staged": {
+            "alike": {"would_be": "alike", "count": 4, "beyond": 0, "path": "staged.yaml", "errors": []},
+            "239.1.1.1 receiver": {
+                **{"would_be": "refused", "role": "receiver", "group": "239.1.1.1", "ip": "10.0.0.2", "dpid": 3},
+                **{"port_no": 2, "mac": MEMBER["mac"], "rule": "zebra", "staged_rule": "default", "count": 1},
+            },
+        },
         "rules": {
             "zebra": {"rule": "zebra", "allow": 5, "deny": 0},
             "default": {"rule": "default", "allow": 0, "deny": 2},

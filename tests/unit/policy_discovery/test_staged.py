@@ -1,0 +1,118 @@
+"""A staged policy: what it would decide otherwise, within bounds, and the file that it is read from."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.staged_policy import StagedPolicy
+from controller.admission import Decision, Host, Role
+from controller.config import load_policy
+from controller.multicast.effects import Audit
+from controller.policy_discovery import staged
+from controller.policy_discovery.staged import StagedDecisions
+from controller.wire.addresses import parse_ip
+
+STRICT = (
+    "version: 1\nrules:\n  - {name: one, groups: [239.1.1.1], role: receiver, hosts: [10.0.0.1], action: allow}\n"
+)
+ALLOWED, DENIED = Decision(True, "default", ""), Decision(False, "old", "")
+
+
+def host(number: int) -> Host:
+    return Host(bytes(5) + bytes([number]), parse_ip(f"10.0.0.{number}"), 1, number)
+
+
+def told(decisions: StagedDecisions) -> list[tuple[Any, ...]]:
+    documents = [decisions.document(key) for key in decisions.otherwise()]
+    return [(one["would_be"], one["ip"], one["staged_rule"], one["count"]) for one in documents if one is not None]
+
+
+@pytest.fixture
+def decisions() -> StagedDecisions:
+    found = StagedDecisions()
+    found.use(load_policy(STRICT))
+    return found
+
+
+def judge(
+    decisions: StagedDecisions, number: int, made: Decision = ALLOWED, now_s: float = 0.0, group: str = "239.1.1.1"
+) -> None:
+    decisions.judge(made, host(number), parse_ip(group), Role.RECEIVER, None, now_s)
+
+
+def test_only_what_would_be_decided_otherwise_is_told(decisions: StagedDecisions) -> None:
+    judge(decisions, 1)
+    judge(decisions, 2)
+    judge(decisions, 2)
+    judge(decisions, 1, DENIED)
+    assert told(decisions) == [("admitted", "10.0.0.1", "one", 1), ("refused", "10.0.0.2", "default", 2)]
+    assert decisions.alike == 1
+    judge(decisions, 1)
+    assert told(decisions) == [("refused", "10.0.0.2", "default", 2)]
+
+
+def test_what_no_rule_decided_is_not_judged(decisions: StagedDecisions) -> None:
+    judge(decisions, 1, Decision(False, "limits.groups", ""))
+    judge(decisions, 1, Decision(False, "(spoofed)", ""))
+    decisions.judge(DENIED, host(1), None, Role.ROUTER, None, 0.0)
+    assert (told(decisions), decisions.alike) == ([], 0)
+
+
+def test_without_a_staged_policy_nothing_is_judged() -> None:
+    decisions = StagedDecisions()
+    judge(decisions, 2)
+    assert (told(decisions), decisions.alike) == ([], 0)
+
+
+def test_what_is_told_is_bounded_and_forgotten_after_a_day(
+    decisions: StagedDecisions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged, "OTHERWISE_BOUND", 2)
+    for number in (2, 3, 4, 2):
+        judge(decisions, number, now_s=float(number))
+    assert ([row[1] for row in told(decisions)], decisions.beyond) == (["10.0.0.2", "10.0.0.3"], 1)
+    assert [key.mac[-1] for key in decisions.forget(86402.5)] == [2]
+    assert [row[1] for row in told(decisions)] == ["10.0.0.3"]
+
+
+def test_the_file_is_judged_by_when_it_is_there_and_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "staged.yaml"
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    policy = StagedPolicy(logging.getLogger("test"))
+    audit = Audit(ALLOWED, host(2), parse_ip("239.1.1.1"), Role.RECEIVER, None)
+
+    def shown() -> dict[str, Any]:
+        return policy.documents.changes(0, 100)["put"]
+
+    policy.add(audit)
+    assert shown()["alike"]["errors"] == [] and len(shown()) == 1
+    path.write_text(STRICT)
+    policy.look()
+    policy.add(audit)
+    assert shown()["239.1.1.1 receiver 00:00:00:00:00:02"]["would_be"] == "refused"
+    path.write_text(STRICT + "default: perhaps\n")
+    policy.look()
+    assert "default" in shown()["alike"]["errors"][0]
+    assert len(shown()) == 2
+    path.write_text("version: 1\ndefault: allow\n")
+    policy.look()
+    policy.add(audit)
+    policy.look()
+    assert (len(shown()), shown()["alike"]["count"], shown()["alike"]["errors"]) == (1, 1, [])
+    path.unlink()
+    policy.look()
+    assert shown()["alike"]["loaded_s"] is None
+
+
+def test_without_a_file_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VSRT_STAGED", raising=False)
+    policy = StagedPolicy(logging.getLogger("test"))
+    policy.add(Audit(ALLOWED, host(2), parse_ip("239.1.1.1"), Role.RECEIVER, None))
+    policy.look()
+    assert policy.documents.changes(0, 100)["put"] == {}
