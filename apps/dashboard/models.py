@@ -21,6 +21,7 @@ from apps.dashboard.model_parts import (
     Time,
     WrongTokensModel,
 )
+from apps.dashboard.staged_models import StagedModel
 
 
 class ServerModel(Described):
@@ -476,6 +477,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "refusals": RefusalModel,
     "routers": RouterModel,
     "rules": RuleModel,
+    "staged": StagedModel,
     "events": EventModel,
     "alarms": AlarmModel,
     "cleared-alarms": ClearedAlarmModel,

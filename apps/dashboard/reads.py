@@ -101,6 +101,7 @@ LISTS = {
     "refusals": List("groups", lists.of_groups(lists.refusals)),
     "routers": List("routers"),
     "rules": List("rules"),
+    "staged": List("staged"),
     "events": List("events", lists.newest_first),
     "alarms": List("alarms", lists.gravest_first),
     "cleared-alarms": List("cleared-alarms", lists.cleared_last),
@@ -115,7 +116,7 @@ LISTS = {
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
-    *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
+    *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
     "tables",
 )

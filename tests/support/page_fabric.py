@@ -113,6 +113,7 @@ def documents() -> dict[str, dict[str, Any]]:
             "239.1.1.1": {**served_group, "links": TREE, "size": 1},
             "239.1.1.2": group("239.1.1.2", links=[]),
         },
+        "staged": {},
         "rules": {
             "feed": {"rule": "feed", "allow": 5, "deny": 0},
             "default": {"rule": "default", "allow": 0, "deny": 2},

@@ -27,7 +27,19 @@ TOKEN = "correct-horse-battery-staple"
 WAIT_S = 10.0
 
 OFFERED = {
-    "multicast": ("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "policy"),
+    "multicast": (
+        "status",
+        "switches",
+        "links",
+        "ports",
+        "hosts",
+        "groups",
+        "routers",
+        "rules",
+        "staged",
+        "events",
+        "policy",
+    ),
     "monitor": ("switches", "ports", "events"),
     "allocator": ("ports", "allocations"),
 }
@@ -290,6 +302,7 @@ def fill(controller: Controller) -> None:
     )
     put("multicast", "hosts", member["mac"], mac=member["mac"], dpid=1, port_no=2, ips=["10.0.0.2"])
     put("multicast", "rules", "all", rule="all", allow=1, deny=0)
+    put("multicast", "staged", "alike", would_be="alike", count=3, beyond=0, path="staged.yaml", errors=[])
     put("multicast", "routers", "1:9:4", dpid=1, port_no=9, family=4, static=True)
     put("multicast", "policy", "policy", path="policy.yaml", text="version: 1\n", loaded_s=1.0, errors=[])
     for number in range(3):

@@ -35,6 +35,7 @@ export function Policy() {
       <table class="small rules"><caption>Rules in their order: the first that matches decides</caption>
         <thead><tr><th scope="col">Rule</th><th scope="col">Allowed</th><th scope="col">Denied</th></tr></thead>
         <tbody>${rules.map((rule) => html`<tr key=${rule.id}><th scope="row">${rule.rule}</th><td><${Share} value=${rule.allow} of=${most} tone="good" /></td><td><${Share} value=${rule.deny} of=${most} tone="refused" /></td></tr>`)}</tbody></table>
+      <${Staged} />
       ${policy ? html`<ol class="source" aria-label="Policy file" tabindex="0">${lines.map((line, index) => {
         const rule = byName.get(at.get(index));
         return html`<li key=${index} class=${faulty.has(index + 1) ? "is-faulty" : null}><code>${line || " "}</code>${rule && html`<span class="source-count">${count(rule.allow)} allowed, ${count(rule.deny)} denied</span>`}</li>`;
@@ -42,6 +43,23 @@ export function Policy() {
     </div>
   </section>`;
 }
+
+/** What a staged policy would decide otherwise; nothing where none is staged. */
+function Staged() {
+  const all = [...section("staged").values()];
+  const summary = all.find((one) => one.would_be === "alike");
+  if (!summary) return null;
+  const otherwise = all.filter((one) => one !== summary);
+  const errors = summary.errors ?? [];
+  return html`<div class="staged">
+    ${errors.length > 0 && html`<div class="note is-bad" role="alert"><b>The staged file has faults.</b><ul>${errors.map((error, index) => html`<li key=${index}>${error}</li>`)}</ul></div>`}
+    <table class="small"><caption>What ${text(summary.path)}, which is staged, would decide otherwise: ${count(otherwise.length)}; alike: ${count(summary.count)}${summary.beyond > 0 && `; not told one by one: ${count(summary.beyond)}`}</caption>
+      <thead><tr><th scope="col">Group</th><th scope="col">Would be</th><th scope="col">Role</th><th scope="col">Host</th><th scope="col">Rule now</th><th scope="col">Rule then</th><th scope="col">Times</th></tr></thead>
+      <tbody>${otherwise.slice(0, SHOWN).map((one) => html`<tr key=${one.id}><th scope="row">${text(one.group)}</th><td>${text(one.would_be)}</td><td>${text(one.role)}</td><td>${text(one.ip ?? one.mac)}</td><td>${text(one.rule)}</td><td>${text(one.staged_rule)}</td><td>${count(one.count)}</td></tr>`)}</tbody></table>
+    ${otherwise.length > SHOWN && html`<p class="quiet">${count(otherwise.length - SHOWN)} more: <code>vsrt show staged</code></p>`}</div>`;
+}
+
+const SHOWN = 100;
 
 const Share = ({value, of, tone}) => html`<span class="share"><span class="share-figure">${count(value)}</span><span class="load-track" aria-hidden="true"><span class=${`load-bar bar-${tone}`}
   ref=${(bar) => bar && (bar.style.width = `${(100 * (value ?? 0)) / of}%`)}></span></span></span>`;

@@ -3,7 +3,7 @@
 import {batch, computed, signal} from "../vendor/preact.js";
 
 export const SECTIONS = [
-  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "alarms",
+  "status", "switches", "links", "ports", "hosts", "groups", "rules", "staged", "routers", "events", "alarms",
   "cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors",
 ];
 
