@@ -8,7 +8,7 @@ import time
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from apps.emulation.cluster import EmulatedCluster
+from apps.emulation.cluster import EmulatedCluster, StoreServer
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import EmulatedFabric
 from apps.emulation.processes import EmulationError
@@ -82,15 +82,21 @@ class TakeOverBench:
         self._wait_group(controller, "senders")
         return leader.member
 
-    def run(self, ending: Ending) -> TakeOverOutcome:
-        """Have the leader end, and wait until another one has all switches as it wants them."""
+    def run(self, ending: Ending, server: StoreServer | None = None) -> TakeOverOutcome:
+        """Have the leader end, and wait until another one has all switches as it wants them.
+
+        A `server` of the store ends at the same moment, as one that runs on the leader's machine.
+        """
         former = self._cluster.wait_leader()
         controller = self._cluster.members[former.member]
+        self._wait_left(controller)
         self._wait_in_sync(controller)
         self._phase += 1
         self._fabric.send(self._phase)
         self._wait_received(self._member)
         pid, began_ns = controller.pid, time.monotonic_ns()
+        if server is not None:
+            server.kill()
         if ending is Ending.KILL:
             controller.kill()
         elif ending is Ending.STOP:
@@ -144,6 +150,14 @@ class TakeOverBench:
             return any(found["group"] == self._group and found[what] for found in groups)
 
         controller.wait_until("groups", known)
+
+    def _wait_left(self, controller: ControllerProcess) -> None:
+        """Wait until the host that joined in the run before is served no more."""
+
+        def left(groups: list[dict[str, Any]]) -> bool:
+            return [len(found["members"]) for found in groups if found["group"] == self._group] == [1]
+
+        controller.wait_until("groups", left, SETTLED_TIMEOUT_S)
 
     def _wait_in_sync(self, controller: ControllerProcess) -> None:
         count = len(self._fabric.graph.switches())
