@@ -1,7 +1,14 @@
-"""Probe scripts by chance over a recording: refused with a place, or run; the effects of the replay are the same.
+"""What probe scripts cost a controller, and that they change nothing.
 
-    python benchmarks/probes.py RECORDING [--scripts 1000] [--seed N] [--json]
+    python benchmarks/probes.py cost [--controllers vsrt,vsrt-os-ken] [--joins 2000] [--rows all] [--json]
+    python benchmarks/probes.py observe RECORDING [--scripts 1000] [--seed N] [--json]
 
+`cost`: a simulated switch joins groups as fast as the controller takes them, with a script and without in turn; joins
+per second of the controller's processor time are compared, which what else runs disturbs least. A firing is compared
+with CEL (common-expression-language, in Rust) and simpleeval where these are installed. What scripts count must be
+what the switch has sent, or the run ends.
+
+`observe`: scripts by chance over a recording: refused with a place, or run; the effects of the replay are the same.
 Half of the scripts are changed by chance, so that most of these are wrong. A script that is right and refused, a
 place outside the script, a defect of the probe, and another effect than without a script end the run with the
 script. A recording is what VSRT_RECORD names, or inputs of tests/conformance one after the other.
@@ -10,23 +17,50 @@ script. A recording is what VSRT_RECORD names, or inputs of tests/conformance on
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from random import randrange
 
-from measure import report
+from measure import Measurement, report
 from observed_replay import observe
+from probe_cost import JOINS, attached, exactness, firings, nothing_attached, overload
 
 from apps.replays import read_lines
+
+ROWS: dict[str, Callable[[str, int], list[Measurement]]] = {
+    "nothing": nothing_attached,
+    "attached": attached,
+    "overload": overload,
+    "exactness": exactness,
+}
 
 
 def main() -> None:
     """Measure what the command line asks for, and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recording", type=Path)
-    parser.add_argument("--scripts", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=randrange(1 << 32))
-    parser.add_argument("--json", action="store_true")
+    commands = parser.add_subparsers(dest="command", required=True)
+    cost = commands.add_parser("cost", help="what scripts cost")
+    cost.add_argument("--controllers", default="vsrt,vsrt-os-ken")
+    cost.add_argument("--joins", type=int, default=JOINS)
+    cost.add_argument("--rows", default=",".join((*ROWS, "firing")))
+    observed = commands.add_parser("observe", help="that scripts change nothing")
+    observed.add_argument("recording", type=Path)
+    observed.add_argument("--scripts", type=int, default=1000)
+    observed.add_argument("--seed", type=int, default=randrange(1 << 32))
+    for command in (cost, observed):
+        command.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.command == "cost":
+        rows = args.rows.split(",")
+        measured = [
+            each
+            for name in args.controllers.split(",")
+            for row, measure in ROWS.items()
+            if row in rows
+            for each in measure(name, args.joins)
+        ]
+        report([*measured, *(firings() if "firing" in rows else ())], as_json=args.json, source=Path(__file__).name)
+        return
     with args.recording.open(encoding="utf-8") as file:
         recording = list(read_lines(file))
     measurements = observe(recording, args.scripts, args.seed)

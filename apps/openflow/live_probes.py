@@ -42,6 +42,9 @@ ENDED_BOUND = 8
 
 STOPPED, TIME_OVER, CLIENT_GONE = "it was stopped", "its time is over", "nobody looked at it any more"
 
+TIMING_NS = min(-time.thread_time_ns() + time.thread_time_ns() for _ in range(20))
+"""What it takes to look at the clock by which firings are timed."""
+
 PROBE_ENDED = "probe-ended"
 """A script was unloaded for what it did."""
 
@@ -300,7 +303,8 @@ class LiveProbes:
         for name, points in by_loop.items():
             budget = self._budgets.setdefault(name, LoopBudget(settings.budget_pct))
             budget.budget_pct = settings.budget_pct
-            run = LoopRun(probe.script, time.monotonic_ns, time.thread_time_ns, budget, settings.keys)
+            clocks = time.monotonic_ns, time.thread_time_ns
+            run = LoopRun(probe.script, *clocks, budget, settings.keys, TIMING_NS)
             yield _Part(probe, apps[name], points, run)
 
     def _app_of(self, point: ProbePoint) -> App:

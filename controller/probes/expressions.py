@@ -82,10 +82,13 @@ HELPERS: dict[str, Any] = {
         for name in (
             *("wrap", "divide", "remainder", "shift_left", "shift_right", "join"),
             *("as_int", "as_text", "as_present", "as_decimal", "as_hex", "name_of"),
-            *("FiringFault", "OutOfSteps", "STEPS_BOUND"),
+            *("FiringFault", "OutOfSteps", "STEPS_BOUND", "LEAST", "MOST"),
         )
     },
+    "KeyError": KeyError,
+    "int": int,
     "len": len,
+    "type": type,
 }
 """All that compiled scripts can reach by name."""
 
@@ -117,8 +120,14 @@ def of_run(method: str, *arguments: ast.expr) -> ast.Call:
 
 
 def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
-    """Return what takes a value of a record as scripts see it."""
-    return call({"int": "as_int", "string": "as_text"}.get(kind.name, "as_present"), value)
+    """Return what takes a value of a record as scripts see it; of an integer that is one, without a call."""
+    if kind == INT:
+        is_int = ast.Compare(
+            call("type", ast.NamedExpr(ast.Name("seen", ast.Store()), value)), [ast.Is()], [name("int")]
+        )
+        fits = ast.Compare(name("LEAST"), [ast.LtE(), ast.LtE()], [name("seen"), name("MOST")])
+        return ast.IfExp(ast.BoolOp(ast.And(), [is_int, fits]), name("seen"), call("as_int", name("seen")))
+    return call({"string": "as_text"}.get(kind.name, "as_present"), value)
 
 
 def text_of(token: Token | str) -> str:
@@ -251,9 +260,13 @@ class Expressions:
 
     def of_kept(self, method: str, kept: Any, *arguments: ast.expr) -> ast.Call:
         """Return a call of what a run has for a bag or an aggregate."""
+        return call(self.keep(method, kept), *arguments)
+
+    def keep(self, method: str, kept: Any) -> str:
+        """Return the name of what a method of the run returns for a bag or an aggregate."""
         bound = f"{method}_{kept}"
         self.kept[bound] = method, str(kept)
-        return call(bound, *arguments)
+        return bound
 
     def _unknown(self, identifier: str) -> str:
         if not self._fields:

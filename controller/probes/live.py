@@ -57,6 +57,8 @@ class LoopRun:
         What scripts may take of the loop's time.
     keys
         Keys that a bag or an aggregate may have.
+    timing_ns
+        What `cpu_clock` itself takes, which is no time of the script's.
 
     Attributes
     ----------
@@ -71,12 +73,14 @@ class LoopRun:
         cpu_clock: Callable[[], int],
         budget: LoopBudget,
         keys: int,
+        timing_ns: int = 0,
     ) -> None:
         self.ending = ""
         self._probe = Probe(script, script.new_run(keys=keys, lines_per_s=LINES_PER_S))
         self._clock, self._cpu_clock, self._budget = clock, cpu_clock, budget
         self._left = self._granted = self._timed = self._skipped = 0
         self._window_end_ns = self._spent_ns = self._share_ns = 0
+        self._timing_ns = timing_ns
         self._took_ns = self._last_grant = 0
         self._is_full = False
         self._full_windows = self._faults_in_a_row = self._last_fault = 0
@@ -153,7 +157,7 @@ class LoopRun:
             firing(record)
         except Exception as error:  # who is looked at never sees it
             self._failed(error)
-        took_ns = max(1, self._cpu_clock() - began_ns)
+        took_ns = max(1, self._cpu_clock() - began_ns - self._timing_ns)
         # Those between two that are timed are taken to have taken as long as the shorter of these: what befalls one
         # of them by chance, such as a collection of garbage, did not befall all.
         self._spent_ns += took_ns + self._last_grant * min(took_ns, self._took_ns or took_ns)

@@ -36,7 +36,8 @@ STEPS_BOUND = 10_000
 TEXT_BOUND = 256
 """Characters of a string."""
 
-_LEAST, _MOST, _ALL = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+LEAST, MOST, _ALL = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+"""Bounds of integers."""
 
 Value: TypeAlias = int | str
 KeyTuple: TypeAlias = tuple[Value, ...]
@@ -71,7 +72,7 @@ class _Samples:
 
     def __init__(self) -> None:
         self.count = self.total = 0
-        self.least, self.most = _MOST, _LEAST
+        self.least, self.most = MOST, LEAST
         self.histogram: dict[int, int] = {}
 
     def take(self, sample: int, times: int = 1) -> None:
@@ -196,16 +197,17 @@ class ProbeRun:
 
         return sample
 
+    def ones(self, name: str) -> dict[KeyTuple, int]:
+        """Return how often an aggregate has the sample 1 of `count`, by key."""
+        return self._ones[name]
+
     def count(self, name: str) -> Callable[[KeyTuple], None]:
-        """Return what adds the sample 1 to an aggregate."""
+        """Return what adds the first sample of 1 for a key to an aggregate."""
         rows, ones = self.aggregates[name], self._ones[name]
 
         def count(keys: KeyTuple) -> None:
-            try:
-                ones[keys] += 1
-            except KeyError:
-                if keys in rows or self._new_row(name, keys) is not None:
-                    ones[keys] = 1
+            if keys in rows or self._new_row(name, keys) is not None:
+                ones[keys] = 1
 
         return count
 
@@ -291,9 +293,9 @@ def bucket(sample: int) -> int:
 
 def wrap(value: int) -> int:
     """Return an integer as 64 bits hold it, with a sign."""
-    if _LEAST <= value <= _MOST:
+    if LEAST <= value <= MOST:
         return value
-    return ((value - _LEAST) & _ALL) + _LEAST
+    return ((value - LEAST) & _ALL) + LEAST
 
 
 def divide(dividend: int, divisor: int) -> int:
@@ -339,7 +341,7 @@ def join(first: str, second: str) -> str:
 
 def as_int(value: Any) -> int:
     """Return a number of a record; what is after its point is left out."""
-    if type(value) is int and _LEAST <= value <= _MOST:
+    if type(value) is int and LEAST <= value <= MOST:
         return value
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         raise FiringFault("absent value")

@@ -156,8 +156,7 @@ class ClauseCompiler(Expressions):
         (place,) = tree.children
         token, *keys = place.children  # type: ignore[union-attr]
         if str(token) in self.declared.aggregates:
-            given = [key for key in keys if key is not None]
-            return [ast.Expr(self.of_kept("count", token, self.aggregate_keys(token, given)))]  # type: ignore[arg-type]
+            return self._counted(token, [key for key in keys if key is not None])
         target, kind = self._variable(place)  # type: ignore[arg-type]
         if kind != INT:
             raise fault(tree, f"{token} is a string")
@@ -289,6 +288,13 @@ class ClauseCompiler(Expressions):
 
     def _sampled(self, token: Any, keys: list[Any], sample: ast.expr) -> ast.stmt:
         return ast.Expr(self.of_kept("sample", token, self.aggregate_keys(token, keys), sample))
+
+    def _counted(self, token: Any, keys: list[Any]) -> list[ast.stmt]:
+        """Count a sample of 1: in place where its key is there already."""
+        key = _assign(ast.Name("key", ast.Store()), self.aggregate_keys(token, keys))
+        ones = ast.Subscript(name(self.keep("ones", token)), name("key"), ast.Store())
+        new = ast.ExceptHandler(name("KeyError"), None, [ast.Expr(self.of_kept("count", token, name("key")))])
+        return [key, ast.Try([ast.AugAssign(ones, ast.Add(), ast.Constant(1))], [new], [], [])]
 
     def _variable(self, place: Tree[Token]) -> tuple[ast.expr, ValueKind]:
         """Return a variable that is set."""
