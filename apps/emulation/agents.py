@@ -34,23 +34,31 @@ class Dialogue:
 
     def ask(self, do: str, *, timeout_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply; EmulationError where the tool cannot or does not answer."""
-        waiting = json.dumps({"do": do, **fields}).encode() + b"\n"
-        while waiting:
-            waiting = waiting[os.write(self._requests, waiting) :]
         deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select([self._replies], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise EmulationError(f"{self._tool}: no reply to {do} within {timeout_s} s")
-            data = os.read(self._replies, 1 << 20)
-            if not data:
-                raise DialogueEndedError(f"{self._tool} has ended")
-            self._rest += data
+        try:
+            self._write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            while b"\n" not in self._rest:
+                ready, _, _ = select.select([self._replies], [], [], max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise EmulationError(f"{self._tool}: no reply to {do} within {timeout_s} s")
+                self._read()
+        except ConnectionError as error:
+            raise DialogueEndedError(f"{self._tool} has ended") from error
         line, _, self._rest = self._rest.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise EmulationError(f"{self._tool}: {reply['error']}")
         return reply
+
+    def _write(self, waiting: bytes) -> None:
+        while waiting:
+            waiting = waiting[os.write(self._requests, waiting) :]
+
+    def _read(self) -> None:
+        data = os.read(self._replies, 1 << 20)
+        if not data:
+            raise DialogueEndedError(f"{self._tool} has ended")
+        self._rest += data
 
 
 class Agent:

@@ -8,13 +8,11 @@ ten times as long as here.
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +28,9 @@ KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=rel
 PLAIN = "csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off"
 """Frames leave a guest whole, as they would a cable, and come to it so."""
 
-MAC_PREFIX, SPEED_MBPS = "02:96:00:00:00:", 1000
-SOCKET_TIMEOUT_S = 10.0
+SPEED_MBPS = 1000
+MONITOR = "monitor"
 BOOT_TIMEOUT_S = 90.0
-POLL_S = 0.01
 
 
 class KernelGuest(processes.ManagedProcess):
@@ -45,20 +42,19 @@ class KernelGuest(processes.ManagedProcess):
 
     def __init__(self, taps: Sequence[str]) -> None:
         self.taps = tuple(taps)
-        self._directory = Path()
+        self._temporary = tempfile.TemporaryDirectory(prefix="vsrt-guest-")
+        self._directory = Path(self._temporary.name)
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: list[socket.socket] = []
 
     def start(self) -> None:
         """Have the guest begin to boot, in the network of the thread that calls."""
         kernel = guest_image.kernel()
-        self._directory = Path(tempfile.mkdtemp(prefix="vsrt-guest-"))
         guest_image.write_file_system(self._directory / "initrd")
         command = [guest_image.emulator(), *MACHINE, *BARE, "-kernel", str(kernel)]
         command += ["-initrd", str(self._directory / "initrd"), "-append", KERNEL_ARGUMENTS, "-serial", "stdio"]
-        command += ["-qmp", f"unix:{self._path('monitor')},server=on,wait=off", "-device", "virtio-serial-pci"]
+        command += ["-mon", f"chardev={MONITOR},mode=control", "-device", "virtio-serial-pci"]
         for port, name in enumerate(CHANNELS, 1):
-            command += ["-chardev", f"socket,id={name},path={self._path(name)},server=on,wait=off"]
             command += ["-device", f"virtserialport,chardev={name},nr={port}"]
         for number, tap in enumerate(self.taps):
             device = (
@@ -66,11 +62,23 @@ class KernelGuest(processes.ManagedProcess):
             )
             command += ["-netdev", f"tap,id=net{number},ifname={tap},script=no,downscript=no"]
             command += ["-device", f"{device},duplex=full,{PLAIN}"]
-        self._process = processes.start(command, log=self._directory / "console.log")
+        with ExitStack() as passed:
+            descriptors = []
+            for name in (*CHANNELS, MONITOR):
+                own, far = socket.socketpair()
+                self._sockets.append(own)
+                descriptors.append(passed.enter_context(far).fileno())
+                command += ["-chardev", f"socket,id={name},fd={descriptors[-1]}"]
+            log = self._directory / "console.log"
+            self._process = processes.start(command, log=log, descriptors=descriptors)
         processes.prefer(self._process)
-        self.receiver, self.sender, self._shell = (self._converse(name) for name in CHANNELS)
-        self._monitor = self._connect("monitor").makefile("rw")
-        self._monitor.readline()
+        *channels, monitor = self._sockets
+        self.receiver, self.sender, self._shell = (
+            Dialogue(f"{name} of the guest", end.fileno(), end.fileno())
+            for name, end in zip(CHANNELS, channels, strict=True)
+        )
+        self._monitor = monitor.makefile("rw")
+        self._told()
         self._command("qmp_capabilities")
 
     @property
@@ -80,36 +88,24 @@ class KernelGuest(processes.ManagedProcess):
             raise EmulationError("the guest does not run")
         return self._process.pid
 
-    def _path(self, name: str) -> Path:
-        return self._directory / f"{name}.sock"
-
-    def _converse(self, name: str) -> Dialogue:
-        descriptor = self._connect(name).fileno()
-        return Dialogue(f"{name} of the guest", descriptor, descriptor)
-
-    def _connect(self, name: str) -> socket.socket:
-        """Connect to a socket of the emulator, before the guest can miss it."""
-        sock = socket.socket(socket.AF_UNIX)
-        self._sockets.append(sock)
-        deadline = time.monotonic() + SOCKET_TIMEOUT_S
-        while True:
-            with suppress(OSError):
-                sock.connect(str(self._path(name)))
-                return sock
-            if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
-                raise EmulationError(f"the guest does not run:\n{self.console()}")
-            time.sleep(POLL_S)
-
     def _command(self, execute: str, **arguments: Any) -> None:
         """Have the emulator do something."""
         self._monitor.write(json.dumps({"execute": execute, "arguments": arguments}) + "\n")
         self._monitor.flush()
         while True:  # what has happened is told between replies
-            reply = json.loads(self._monitor.readline())
+            reply = self._told()
             if "error" in reply:
                 raise EmulationError(f"{execute}: {reply['error']['desc']}")
             if "return" in reply:
                 return
+
+    def _told(self) -> dict[str, Any]:
+        """Return what the emulator tells next."""
+        line = self._monitor.readline()
+        if not line:
+            raise EmulationError(f"the guest does not run:\n{self.console()}")
+        told: dict[str, Any] = json.loads(line)
+        return told
 
     def console(self) -> str:
         """Return what the guest has written on its console."""
@@ -154,4 +150,4 @@ class KernelGuest(processes.ManagedProcess):
         if process is not None:
             process.kill()
             process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._temporary.cleanup()

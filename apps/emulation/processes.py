@@ -51,8 +51,9 @@ def start(
     log: Path,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a process that writes to `log` and is terminated by the kernel should this one die."""
+    """Start a process that writes to `log`, has these descriptors too, and ends by the kernel should this one die."""
     with log.open("ab") as output:
         return subprocess.Popen(
             die_with_parent(arguments),
@@ -62,6 +63,7 @@ def start(
             env=None if env is None else dict(env),
             cwd=cwd,
             start_new_session=True,
+            pass_fds=descriptors,
         )
 
 

@@ -101,15 +101,20 @@ install_environment() {
 
 # Unpacks the distribution's kernel for the guests of tests (apps/emulation/guest_image.py), with the modules they need;
 # this machine boots nothing else than before. Debian has modules and kernel in one package, Ubuntu in two.
-fetch_guest_kernel() {
-    local kernel="$ROOT/build/guest-kernel" packages archive folder part
+fetch_guest_kernel() (
+    kernel="$ROOT/build/guest-kernel"
     if [ -d "$kernel" ] || [ "$(uname -m)" != x86_64 ] || ! "$HAS_ROOT" || ! command -v apt-get >/dev/null; then return 0; fi
     mkdir -p "$ROOT/build"
     folder=$(mktemp -d "$ROOT/build/kernel.XXXXXX")
+    trap 'rm -rf "$folder"' EXIT
     mapfile -t packages < <(guest_kernel_packages)
     if [ "${#packages[@]}" = 0 ]; then
         "${AS_ROOT[@]}" apt-get update -q >&2 </dev/null
         mapfile -t packages < <(guest_kernel_packages)
+    fi
+    if [ "${#packages[@]}" = 0 ]; then
+        say "apt knows no kernel for guests: neither linux-image-cloud-amd64 nor linux-image-virtual"
+        return 1
     fi
     say "unpacking a kernel for guests: ${packages[*]}"
     (cd "$folder" && apt-get download -q "${packages[@]}" >/dev/null </dev/null)
@@ -123,8 +128,7 @@ fetch_guest_kernel() {
         return 1
     fi
     mv "$folder/unpacked" "$kernel"
-    rm -rf "$folder"
-}
+)
 
 # Prints the packages of the smallest kernel of the distribution's that has devices for VLANs, bonds and bridges.
 guest_kernel_packages() {

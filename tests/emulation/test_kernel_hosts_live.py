@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -134,10 +133,8 @@ class KernelHosts:
 
     def received(self) -> dict[str, Any]:
         """Return what each socket of the guest and of other hosts has received, once nothing more arrives."""
-        before: dict[str, Any] = {}
-        while before != (before := self.guest.receiver.ask("report") | self.live.fabric.settled()):
-            time.sleep(0.1)
-        return before
+        fabric, receiver = self.live.fabric, self.guest.receiver
+        return fabric.settled(received=lambda: receiver.ask("report") | fabric.received())
 
     def assert_received(self, owed: Mapping[int, Sequence[str]], phases: Mapping[int, int]) -> None:
         """Each socket has what was sent of its stream, once, and nothing of others.
