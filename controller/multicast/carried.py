@@ -7,7 +7,7 @@ from controller.kernel.token_bucket import TokenBucket
 
 
 class CarriedPackets:
-    """A budget per group, for as many groups as the store has; of more, the one asked for longest ago begins anew."""
+    """A budget per group, for as many groups as the store has; of more, the one begun first begins anew."""
 
     def __init__(self, settings: Overcommit) -> None:
         self.use(settings)

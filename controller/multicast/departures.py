@@ -44,6 +44,10 @@ class Departures:
 
     def begin(self, group: Group, entries: Mapping[int, int], keys: set[tuple[int, FlowKey]], now: float) -> None:
         """Follow a group whose entries have these keys and are to be removed."""
+        former = self.departing.pop(group.address, None)
+        if former is not None:
+            self.leaving.subtract(former.entries)
+            keys, entries = keys | former.keys, Counter(entries) + Counter(former.entries)
         if keys:
             self.departing[group.address] = _Departure(group, entries, keys, now, now + PATIENCE_S)
             self.leaving.update(entries)

@@ -361,6 +361,8 @@ class Following:
         if own is not None:
             self._swapping.restore(address, own.is_out)
         if address not in self._plane.groups:
+            if own is None:
+                self._swapping.forget(address)
             return
         for number, tree in sorted(self._trees.get(address, {}).items()):
             self._perform(self._plane.adopt(address, tree.links, tree.tree_version, now, number))

@@ -42,7 +42,7 @@ class GroupPlane:
     packets may still run, also those that the forest does without. `changed` is told of groups of which the plane
     learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
     senders that reach no member and no router, the first to be so first. `followed_by` is told what members want,
-    `starts_out` asked whether a new group begins without entries.
+    `starts_out` asked whether a new group begins without entries, `ended` told of one that is no more.
     `sender_count` counts the admitted senders, `tree_change_count` the changes of trees. `vlan_groups` and
     `vlan_senders` count groups and admitted senders by VLAN. `rules` lower what switches do.
     """
@@ -75,6 +75,7 @@ class GroupPlane:
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
         self.starts_out: Callable[[bytes], bool] | None = None
+        self.ended: Callable[[bytes], None] | None = None
         self.found = FoundEntries(vlan_ports)
         self._ended: dict[bytes, Group] = {}
 
@@ -467,8 +468,11 @@ class GroupPlane:
         """Forget a group without members and senders, but for what it may still have on switches."""
         if group.interests or group.senders:
             return
-        if self.groups.pop(group.address, None) and group.vlan_id:
-            self.vlan_groups[group.vlan_id] -= 1
+        if self.groups.pop(group.address, None):
+            if group.vlan_id:
+                self.vlan_groups[group.vlan_id] -= 1
+            if self.ended is not None:
+                self.ended(group.address)
         if group.unconfirmed is not None and not group.number:
             self._ended.pop(group.address, None)
             self._ended[group.address] = group

@@ -102,6 +102,7 @@ class Swapping:
             return
         self.is_used = policy.mode != OFF
         self._plane.starts_out = self._starts_out if self.is_used else None
+        self._plane.ended = self.forget if self.is_used else None
         self.limits.use(policy.capacity)
         self._carried.use(policy)
         self._faults.clear()
@@ -109,8 +110,8 @@ class Swapping:
         if not self.is_used:
             for address in list(self.tables):
                 self.tables.forget(address)
-            self._reserved.clear()
-            self._entering.clear()
+            for known in (self._reserved, self._entering, self._restored, self._retries):
+                known.clear()
         self._set_capacities(self.tables.tables)
         self.touch_all()
         self.asked(now)
@@ -119,7 +120,7 @@ class Swapping:
 
     def _starts_out(self, address: bytes) -> bool:
         """Tell whether a new group begins without entries: nobody sends to it yet, or none that was heard."""
-        self.touch(address)
+        self._touched[address] = None
         if address in self._restored:
             del self._restored[address]
             return False
@@ -154,7 +155,7 @@ class Swapping:
 
     def touch(self, address: bytes) -> None:
         """Have it looked at what entries a group has now."""
-        if self.is_used:
+        if self.is_used and address in self._plane.groups:
             self._touched[address] = None
 
     def touch_all(self) -> None:
@@ -165,7 +166,7 @@ class Swapping:
         """Take in what entries groups have now; those for which there is no room go out."""
         effects: list[Effect] = []
         for address in list(islice(self._touched, GROUPS_PER_TURN)):
-            del self._touched[address]
+            self._touched.pop(address, None)
             effects += self._look(address, now)
         is_urgent = self._touched or self.tables.is_short
         self._settle_s = now + (SETTLE_SOON_S if is_urgent else SETTLE_LATER_S)
@@ -173,10 +174,7 @@ class Swapping:
 
     def _look(self, address: bytes, now: float) -> list[Effect]:
         group = self._plane.groups.get(address)
-        if group is None:
-            self._forget(address)
-            return []
-        if group.held:
+        if group is None or group.held:
             return []
         if group.is_out:
             if self.is_used and not self._stays_in(group):
@@ -220,7 +218,10 @@ class Swapping:
             count = self.limits.of(table)
             self.tables.set_capacity(table, max(0, count.limit - count.pinned))
 
-    def _forget(self, address: bytes) -> None:
+    def forget(self, address: bytes) -> None:
+        """Drop all that is known of a group that is no more, at once: one of the same name begins anew."""
+        self._touched.pop(address, None)
+        self._restored.pop(address, None)
         if address in self._entering:
             del self._entering[address]
             self._reserved.subtract(self.tables.entries(address))
@@ -415,7 +416,9 @@ class Swapping:
         return effects + self._leave_ahead(now)
 
     def _try_later(self, address: bytes, dpid: int, now: float) -> list[Effect]:
-        _, tries = self._retries.get(address, (0.0, 0))
+        until_s, tries = self._retries.get(address, (now, 0))
+        if now - until_s > RETRY_LAST_S:
+            tries = 0
         wait_s = min(RETRY_FIRST_S * 2**tries, RETRY_LAST_S)
         self._retries[address] = (now + wait_s, min(tries + 1, 16))
         if not self._limiter.passes(("swap-in-failed", dpid), now):

@@ -19,6 +19,7 @@ from controller.overcommit.tables import GroupTables
 from controller.rules.compile import tree_version_of
 from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.wire.addresses import format_ip, parse_ip
+from topology.events import HostGone, PortRole, PortRoleChanged
 
 from .conftest import OPEN, leaf_spine
 
@@ -219,6 +220,59 @@ def test_a_switch_that_never_confirms_has_the_group_come_in_under_another_versio
     assert before in versions
 
 
+def unplug(world, name):
+    host = world.hosts[name]
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.DOWN))
+    world.feed(HostGone(host.mac, host.dpid, host.port_no))
+
+
+def plug_in(world, name):
+    host = world.hosts[name]
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+    world.learn(host)
+
+
+def full_of_ended(make_world):
+    """Return a world whose tables are full of groups from h1 to h7, which have just ended; 30 others have h8."""
+    world = overcommitted(make_world)
+    for number in range(60):
+        world.join("h7" if number < 30 else "h8", group(number))
+    world.settle()
+    for number in range(30):
+        world.send("h1", group(number))
+        world.advance(0.3)
+    world.advance(25)
+    for name in ("h1", "h7"):
+        unplug(world, name)
+    assert len(world.core.plane.groups) == 30
+    return world
+
+
+def test_groups_that_have_just_ended_are_not_chosen_to_leave(make_world):
+    world = full_of_ended(make_world)
+    for number in range(30, 60):
+        assert world.send("h2", group(number)) == Counter(["h8"])
+    world.settle()
+    assert len(inside(world)) == ROOM
+
+
+def test_groups_that_end_and_begin_in_one_moment_count_once(make_world):
+    world = full_of_ended(make_world)
+    tables = world.core.swapping.tables
+    assert list(tables) == []
+    assert {table.used for table in tables.tables.values()} == {0}
+    for name in ("h1", "h7"):
+        plug_in(world, name)
+    for number in range(30):
+        world.join("h7", group(number))
+    world.settle()
+    assert list(tables) == inside(world) == []
+    for number in range(30):
+        assert world.send("h1", group(number)) == Counter(["h7"])
+    world.settle()
+    assert set(tables) == set(inside(world))
+
+
 # Who stays
 
 
@@ -271,6 +325,33 @@ def test_without_the_mode_nobody_is_out_and_actions_say_so(make_world):
     assert isinstance(refused, ActionRefused)
     assert "overcommit.mode is off" in refused.text
     assert world.core.table_view.tables() == {}
+
+
+def effects_of(make_world, overcommit, version):
+    """Return all that a core has done while hosts join, send and leave, a cable is lost and a host moves."""
+    world, done_there = make_world(leaf_spine(4, 2, 2), replace(OPEN, overcommit=overcommit), version), []
+    handle = world.core.handle
+    world.handle = lambda event: done_there.append(handle(event, world.now)) or done_there[-1]
+    joined(world, 8)
+    for number in range(8):
+        assert_served(world, number)
+        world.advance(0.3)
+    world.cut(*next(iter(world.links)))
+    world.settle()
+    for name in MEMBERS:
+        world.leave(name, group(0))
+    unplug(world, "h1")
+    world.advance(5)
+    plug_in(world, "h1")
+    world.advance(30)
+    return done_there
+
+
+def test_off_sends_what_is_sent_without_the_section(make_world, version):
+    absent = effects_of(make_world, Overcommit(), version)
+    off = effects_of(make_world, Overcommit(capacity=Capacities(default=24), store=4, faults_per_second=1), version)
+    assert edits_of(effect for effects in absent for effect in effects)
+    assert off == absent
 
 
 def test_another_policy_brings_all_in_and_lets_them_out_again(make_world):
