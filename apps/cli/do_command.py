@@ -120,7 +120,7 @@ def _unkept(answer: Mapping[str, Any]) -> Iterator[str]:
 
 VERBS: dict[str, Verb] = {
     "drain": Verb(
-        "take trees, without loss, and packets to hosts away from a switch where the rest connects",
+        "take trees and packets to hosts away from a switch, without loss where the rest connects",
         ("switch",),
         _switch("switch-drain", "PUT"),
         "switch {place} is drained",

@@ -21,9 +21,10 @@ from controller.multicast.alias_measures import fullest, uses_of
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
-from controller.multicast.transition import DRAIN_S, Transitions
+from controller.multicast.transition import Transitions
 from controller.rules.installer import Installer
 from controller.rules.model import FlowKey
+from controller.rules.plans import DRAIN_S
 from controller.service_classes.measures import is_gain
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
@@ -437,9 +438,8 @@ class AliasTrees:
             waits = any(dpid in graph and not confirmed(dpid, key) for dpid, key in departure.keys)
             if waits and now < departure.give_up_s:
                 departure.due_s = now + LOOK_AGAIN_S
-                return []
-            departure.is_confirmed = True
-            departure.due_s = now + DRAIN_S
+            else:
+                departure.is_confirmed, departure.due_s = True, now + DRAIN_S
             return []
         self._departures.remove(departure)
         group, tree = departure.group, departure.tree

@@ -16,13 +16,14 @@ from controller.multicast.graft import Local, Look, changed_duties, grafted_duti
 from controller.multicast.group import Group, InterestFollower, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
-from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
+from controller.multicast.transition import Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
 from controller.rules.compile import LOWER, NO_DUTY, ChannelDuty, SwitchDuty, by_key, common_duty, supports
 from controller.rules.cookies import group_cookie
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
+from controller.rules.plans import DRAIN_S
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
 from controller.trees.tree import Change, Key, TreeRole

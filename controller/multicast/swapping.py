@@ -25,12 +25,13 @@ from controller.multicast.group_changes import GroupChanges
 from controller.multicast.groups import GroupPlane
 from controller.multicast.table_limits import TableLimits, entries_of, place_of
 from controller.multicast.thrashing import Thrashing
-from controller.multicast.transition import DRAIN_S, Stage
+from controller.multicast.transition import Stage
 from controller.overcommit.draws import HashedChance
 from controller.overcommit.residence import LEAST_READING_INTERVAL_S
 from controller.overcommit.tables import GroupTables
 from controller.rules.installer import Installer
 from controller.rules.pipeline import SENDER_COOKIE_BIT
+from controller.rules.plans import DRAIN_S
 from controller.wire.addresses import format_ip
 
 GROUPS_PER_TURN = 64

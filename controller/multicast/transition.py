@@ -24,9 +24,6 @@ from topology.loads import LinkLoads
 UNDER_WAY_S = 0.05
 """How long a packet that has crossed a link may be on its way beyond."""
 
-DRAIN_S = 0.2
-"""How long a former tree stays once senders are moved off it: switches that forward from a cache follow late."""
-
 Stage = list[tuple[int, Edit]]
 
 

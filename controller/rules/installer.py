@@ -5,7 +5,7 @@ See docs/rules.md for the ordering, for what happens when a table is full, and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from controller.datapath.core import DatapathCore
@@ -42,10 +42,6 @@ from controller.rules.switch_state import FlowDump, OwnerBatch, OwnerState, Ques
 from controller.rules.timeouts import earliest
 
 _BULK, _PROMPT = Urgency.BULK, Urgency.PROMPT
-
-
-def _always(_dpid: int) -> bool:
-    return True
 
 
 class Installer(Errands):
@@ -88,7 +84,7 @@ class Installer(Errands):
         self._hold_unknown = hold_unknown
         self._keeps_resources = keeps_resources
         self.clock = ConfirmationClock()
-        self.listens: Callable[[int], bool] = _always
+        self.listens: Callable[[int], bool] = lambda _dpid: True
         self._switches: dict[int, OwnerState] = {}
         self._is_alone = datapath is None
         self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
@@ -127,6 +123,7 @@ class Installer(Errands):
         now: float,
         drain_s: float = 0.0,
         urgency: Urgency = _PROMPT,
+        drains: Collection[int] = (),
     ) -> list[Effect]:
         """Change what is desired; all of it counts at once and is sent stage by stage.
 
@@ -139,7 +136,7 @@ class Installer(Errands):
         now
             The current time in seconds.
         drain_s
-            Seconds to wait before the last stage.
+            Seconds to wait before the last stage, or before each of the stages with a number in `drains`.
         urgency
             Who waits for it. Bulk that something prompt has to wait for is prompt from then on.
 
@@ -165,7 +162,7 @@ class Installer(Errands):
                 elif urgency is _PROMPT:
                     self._plans.hurry(state, key)
         else:
-            self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency)
+            self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency, drains)
         return self._flush(now)
 
     def open_plan(self, stage_count: int, now: float) -> StagedPlan:

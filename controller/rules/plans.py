@@ -6,7 +6,7 @@ plans only, so that none waits for ever on another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from controller.datapath.lanes import Urgency
@@ -17,6 +17,10 @@ from controller.rules.timeouts import Timeouts
 
 PLANS_BOUND = 4096
 """Plans that wait at most; beyond it the oldest is no longer kept in order (`plans-bound`)."""
+
+DRAIN_S: float = 0.2
+"""How long packets may go a former way once a switch has confirmed another: those under way, and those of switches
+that forward from a cache, which follow late."""
 
 PLAN_PATIENCE_S = 30.0
 """How long a plan waits for one of its stages before it goes on without."""
@@ -50,9 +54,12 @@ class PlanQueue:
         now: float,
         drain_s: float,
         urgency: Urgency,
+        drains: Collection[int] = (),
     ) -> None:
-        """Take a plan: its values are desired at once, and released in order."""
+        """Take a plan: its values are desired at once, and released in order; see `Installer.change`."""
         plan = StagedPlan(drain_s, urgency, [[] for _ in stages])
+        if drain_s > 0:
+            plan.drains = set(drains or (len(stages) - 1,))
         self._enter(plan, stages)
         if self.count >= PLANS_BOUND:
             self._drop_oldest(now)
@@ -152,9 +159,7 @@ class PlanQueue:
     def on_deadline(self, now: float) -> None:
         """Let plans go on whose drain time is over or whose patience is."""
         while self._draining and self._draining[0][0] <= now:
-            plan = heappop(self._draining)[2]
-            plan.drained = True
-            self._advance(plan, now)
+            self._advance(heappop(self._draining)[2], now)
         for plan in self._waiting.take_due(now):
             text = f"Switches did not confirm a change within {PLAN_PATIENCE_S:g} s: it goes on without them."
             self._notices.give("plan-overdue", 0, text, now, interrupts=True)
@@ -165,7 +170,8 @@ class PlanQueue:
         self._waiting.cancel(plan)
         if plan.is_last:
             return
-        if plan.drain_s > 0 and not plan.drained and plan.stage >= 0 and plan.stage + 2 == len(plan.stages):
+        if plan.stage >= 0 and plan.stage + 1 in plan.drains:
+            plan.drains.discard(plan.stage + 1)
             self._drains += 1
             heappush(self._draining, (now + plan.drain_s, self._drains, plan))
             return

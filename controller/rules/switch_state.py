@@ -81,7 +81,7 @@ class StagedPlan:
     """Stages of keys; those of a stage are released once all of the stage before are confirmed.
 
     `stage` is the last one released, `outstanding` counts its keys that are not confirmed yet. `urgency` is that of
-    its edits.
+    its edits. `drains` are the stages that are still to wait `drain_s` once the one before is confirmed.
     """
 
     drain_s: float
@@ -89,7 +89,7 @@ class StagedPlan:
     stages: list[list[tuple[int, Key]]] = field(default_factory=list)
     stage: int = -1
     outstanding: int = 0
-    drained: bool = False
+    drains: set[int] = field(default_factory=set)
 
     @property
     def is_last(self) -> bool:

@@ -33,6 +33,7 @@ from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
+from controller.rules.plans import DRAIN_S
 from controller.unicast.base_rules import base_rules, old_vlan_rules
 from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
@@ -368,8 +369,8 @@ class UnicastCore:
             for rule in trunk_rules(port_no, self._vlan_ports.is_used)
         ]
         plans = self._routes.update(self.fabric.graph, versions, hosts, touched, again, urgency, first)
-        for plan, plan_urgency in plans:
-            self._change(plan, now, plan_urgency)
+        for plan, plan_urgency, drains in plans:
+            self._out += self._installer.change(plan, now, DRAIN_S if drains else 0.0, plan_urgency, drains)
         for mac, host in hosts:
             self._follow_asked(mac, host, now)
             if host is not None:

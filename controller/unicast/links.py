@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeAlias
 
 from controller.kernel.drains import avoided_links
 from controller.unicast.paths import Pair
 from topology.graph import Graph, NodeId
+
+Ports: TypeAlias = Mapping[int, tuple[int, ...]]
+"""By which ports switches send to a destination, one for each label."""
 
 
 class UsableLinks:
@@ -28,10 +32,12 @@ class UsableLinks:
         self._avoided: set[frozenset[tuple[NodeId, int | None]]] = set()
         self._is_drain_new = False
 
-    def drain(self, dpids: Collection[int]) -> None:
-        """Have packets leave these switches, and no others, from the next `follow` on."""
-        self._is_drain_new |= self._drained != frozenset(dpids)
+    def drain(self, dpids: Collection[int]) -> bool:
+        """Have packets leave these switches and no others, from the next `follow` on; False where they do already."""
+        is_new = self._drained != frozenset(dpids)
+        self._is_drain_new |= is_new
         self._drained = frozenset(dpids)
+        return is_new
 
     def follow(self, graph: Graph, touched: Iterable[int]) -> list[Pair]:
         """Take in the links of switches that may have others than at the last call; return the pairs that differ."""
@@ -56,6 +62,22 @@ class UsableLinks:
             if (former is None) != (dpid not in near):
                 pairs.append((dpid, dpid))
         return pairs
+
+    def beyond(self, dpid: int, port_no: int) -> int | None:
+        """Return the switch that packets get to by a port of another, None where they get to none."""
+        return next((far for far, port_nos in self.near[dpid].items() if port_no in port_nos), None)
+
+    def turn(self, stage: Iterable[tuple[int, object]], former: Ports, ports: Ports) -> bool:
+        """Tell whether a switch of a stage is to send by its `ports` to one that sent to it by its `former` ones.
+
+        A switch sends nothing back where it came in: what is under way to it has to pass before.
+        """
+        for dpid in {at for at, _ in stage}:
+            for port_no in ports.get(dpid, ()):
+                far = self.beyond(dpid, port_no)
+                if far is not None and any(self.beyond(far, back) == dpid for back in former.get(far, ())):
+                    return True
+        return False
 
     def _avoid(self, graph: Graph) -> set[int]:
         """Find what is to be done without now; return the switches at whose ports that is otherwise than before."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, compress, count
+from typing import NamedTuple, TypeAlias
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
@@ -28,7 +28,14 @@ Stage: TypeAlias = list[tuple[int, Edit]]
 Plan: TypeAlias = list[Stage]
 """Stages of edits, each to be in place before the next is sent."""
 
-Plans: TypeAlias = list[tuple[Plan, Urgency]]
+
+class RouteChange(NamedTuple):
+    """A plan, who waits for it, and the numbers of the stages before which packets under way have to pass."""
+
+    plan: Plan
+    urgency: Urgency
+    drains: frozenset[int] = frozenset()
+
 
 Tagged: TypeAlias = Callable[[int, int, int], bool]
 """Whether a port of a switch has a VLAN with its tag."""
@@ -68,6 +75,7 @@ class Routes:
         self._destinations: dict[int, Destination] = {}
         self._numbers: dict[int, int] = {}
         self._behind: dict[int, None] = {}
+        self._is_draining = False
         self._entered: dict[int, Mapping[int, Entered]] = {}
         self._asked = AskedHosts(self._places, fabrics)
         self._levels = PortLevels()
@@ -133,7 +141,7 @@ class Routes:
             if here != dpid or version != OPENFLOW_1_0:
                 found.append((here, destination.passing_rule(version, place, ports)))
             port_no = ports[place.label]
-            onward = next((far for far, port_nos in self._near[here].items() if port_no in port_nos), None)
+            onward = self.links.beyond(here, port_no)
             if onward is None:
                 return []
             if self._versions.get(onward) != OPENFLOW_1_0:
@@ -215,7 +223,7 @@ class Routes:
         again: Iterable[int] = (),
         urgency: Urgency = Urgency.PROMPT,
         first: Iterable[tuple[int, Edit]] = (),
-    ) -> Plans:
+    ) -> list[RouteChange]:
         """Follow a change and return the edits as plans that need not wait for each other.
 
         Entries by label that change go in from the destination outwards: what a changed switch sends to is changed
@@ -255,7 +263,7 @@ class Routes:
             far += self._shared_edits(mac)
         self._drop_empty(move[2] if any(move) else far)
         self._behind.update(dict.fromkeys(dpid for dpid in sorted(again) if dpid in self._destinations))
-        plans: Plans = [(move, urgency)] if any(move) else []
+        plans = [RouteChange(move, urgency)] if any(move) else []
         before = list(first)
         work = 0
         while self._behind and work < WORK_COUNT:
@@ -264,12 +272,16 @@ class Routes:
             if not destination.fresh:
                 del self._behind[destination.dpid]
             work += DESTINATION_WORK_COUNT + len(switches)
+            former = dict(destination.ports) if self._is_draining and urgency is Urgency.BULK else {}
             stages = self._reroute(destination, switches)
             plan = [stages[rank] for rank in sorted(stages)]
             if not is_ordered:
                 far += chain.from_iterable(plan)
             elif plan:
-                plans.append(([before, *plan] if before else plan, urgency))
+                plan = [before, *plan] if before else plan
+                turning = [self.links.turn(stage, former, destination.ports) for stage in plan] if former else ()
+                plans.append(RouteChange(plan, urgency, frozenset(compress(count(), turning))))
+        self._is_draining &= bool(self._behind)
         if not self._behind and self._pairs:
             self._pairs.clear()
             for destination in self._destinations.values():
@@ -277,13 +289,15 @@ class Routes:
         put = {(dpid, edit.rule.key) for dpid, edit in (*near, *far, *move[0], *move[1]) if isinstance(edit, Put)}
         for stage in (far, move[2]):
             stage[:] = [(at, edit) for at, edit in stage if not isinstance(edit, Remove) or (at, edit.key) not in put]
-        at_once = [([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
+        at_once = [
+            RouteChange([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage
+        ]
         return [*at_once, *plans]
 
     def prefer(self, event: SwitchesDrained | PortsWeighed) -> None:
         """Take which switches are drained, or how busy ports are; the next `update` has follow who has a choice."""
         if isinstance(event, SwitchesDrained):
-            self.links.drain(event.dpids)
+            self._is_draining |= self.links.drain(event.dpids)
             return
         switches = self._levels.take(event.ports)
         for dpid, destination in self._destinations.items():

@@ -111,8 +111,7 @@ def leads_to(live: Any, switch: str, other: str) -> list[str]:
     return [entry for entry in there if re.search(rf"output:\S*\b{port_no}$", entry)]
 
 
-def test_packets_leave_a_drained_switch_and_come_back(live: Any, unanswered: Any) -> None:
-    """What is on its way to a switch whose entry turns round meanwhile may be lost: a few milliseconds' worth."""
+def test_packets_leave_a_drained_switch_and_come_back_without_loss(live: Any, unanswered: Any) -> None:
     assert unanswered(live, list(permutations(live.fabric.graph.hosts(), 2))) == []
     middle = next(switch for switch in ("s3", "s4") if leads_to(live, "s1", switch))
     drain = {"dpid": live.fabric.dpid(middle)}
@@ -129,8 +128,7 @@ def test_packets_leave_a_drained_switch_and_come_back(live: Any, unanswered: Any
         query(live.controller.socket, {"do": "switch-undrain", **drain})
         live.controller.wait_until("status", lambda _: leads_to(live, "s1", middle))
         told = [ping.result() for ping in pings]
-    received = [int(re.search(r"400 packets transmitted, (\d+) received", text)[1]) for text in told]  # type: ignore[index]
-    assert min(received) >= 395, told
+    assert all("400 packets transmitted, 400 received, 0% packet loss" in text for text in told), told
     assert not any("duplicates" in text for text in told), told
 
 

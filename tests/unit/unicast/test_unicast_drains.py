@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.events import SwitchesDrained
+from controller.rules.plans import DRAIN_S
 from topology.events import PortRole, PortRoleChanged
 
 from .reaching import all_pairs, assert_reachable, components, fabrics, populate
@@ -16,7 +17,7 @@ EDGE, AGGREGATION, CORE = 10100, 20100, 30000
 
 def drain(bench, *dpids):
     bench.feed(SwitchesDrained(dpids))
-    bench.run(0.1)
+    bench.run(2.0)
 
 
 def passed(bench, one, other):
@@ -54,6 +55,37 @@ def test_a_drained_switch_is_gone_round_without_loss(fabric, dpid):
     assert_reachable(bench, hosts)
     drain(bench)
     assert bench.host_rules() == before
+
+
+def test_a_switch_turns_round_when_what_was_under_way_to_it_has_passed(make_bench, make_host):
+    """A packet that comes in by the port where its new entry sends it is dropped."""
+    bench = make_bench()
+    bench.build([(1, 3, 3, 1), (1, 4, 4, 1), (2, 3, 3, 2), (2, 4, 4, 2)])
+    hosts = [make_host(n, 1 + n % 2, 10 + n) for n in range(1, 9)]
+    populate(bench, hosts)
+    before = {host.mac: [bench.core.port_to(dpid, host.mac) for dpid in (1, 2, 3)] for host in hosts}
+    told = []
+    apply = bench.apply
+    bench.apply = lambda effect: (told.append((bench.now, effect.dpid)), apply(effect))
+    bench.feed(SwitchesDrained((3,)))
+    bench.run(0.1)
+    assert {dpid for _, dpid in told} == {1, 2}, "the drained switch waits"
+    since_s = max(at for at, _ in told)
+    bench.run(1.0)
+    assert min(at for at, dpid in told if dpid == 3) >= since_s + DRAIN_S
+    (kept,) = {bench.core.port_to(3, host.mac) for host in hosts}
+    assert any(ports[2] != kept and 3 in ports[:2] for ports in before.values()), "some came by the link that is kept"
+    assert_reachable(bench, hosts)
+
+
+def test_a_link_that_fails_waits_for_nothing(fabric):
+    bench, hosts, cables = fabric
+    bench.link(cables[0], up=False)
+    bench.run(0.1)
+    assert_reachable(bench, hosts)
+    edits = bench.edits
+    bench.run(2.0)
+    assert bench.edits == edits
 
 
 def test_what_is_drained_already_changes_nothing(fabric):
