@@ -459,9 +459,8 @@ class GroupPlane:
             group.set_duty(dpid, duty, tuple(after.values()))
         self.transitions.note(group, moved, unconfirmed, puts, removes)
         self._end_if_empty(group)
-        stages = [puts, entering, removes] if moved else [puts + removes, entering]
-        stages = [stage for stage in stages if stage]
-        if stages:
+        staged = [puts, entering, removes] if moved else [puts + removes, entering]
+        if stages := [stage for stage in staged if stage]:
             effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
         return effects
 

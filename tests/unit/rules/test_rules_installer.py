@@ -112,22 +112,6 @@ def test_the_last_stage_waits_for_the_drain(make_world):
     world.assert_in_sync()
 
 
-def test_stages_that_are_named_wait_for_the_drain_and_no_others(make_world):
-    world = make_world()
-    stages = [[(dpid, Put(rule(1, 5)))] for dpid in (1, 2, 3)] + [[(1, Put(rule(2, 5)))]]
-    world.change(*stages, drain_s=0.05, drains=(1, 2))
-    for stage in (1, 2):
-        world.deliver()
-        assert [dpid for dpid in (1, 2, 3) if edits(world, dpid)] == [1, 2, 3][:stage]
-        world.pass_time(0.049)
-        assert edits(world, stage + 1) == []
-        world.pass_time(0.002)
-        assert edits(world, stage + 1) == [Put(rule(1, 5))]
-    world.deliver()
-    assert edits(world, 1) == [Put(rule(1, 5)), Put(rule(2, 5))]
-    world.assert_in_sync()
-
-
 def test_a_switch_without_connection_holds_nobody_up(make_world):
     world = make_world()
     world.disconnect(2)

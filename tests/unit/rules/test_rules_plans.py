@@ -1,4 +1,4 @@
-"""Plans that are told in parts: what waits for a stage waits for all of its parts."""
+"""Plans that are told in parts, whose stages wait for all of them, and plans whose stages wait for packets to pass."""
 
 from __future__ import annotations
 
@@ -42,4 +42,20 @@ def test_a_plan_that_is_never_closed_goes_on_after_a_while(make_world):
     assert all(len(world.switches[dpid].rules) == 2 for dpid in (1, 2))
     world.perform(world.installer.close_plan(plan, world.now))
     world.deliver()
+    world.assert_in_sync()
+
+
+def test_stages_that_are_named_wait_until_packets_have_passed_and_no_others(make_world):
+    world = make_world()
+    stages = [[(dpid, Put(rule(1, 5)))] for dpid in (1, 2, 3)] + [[(1, Put(rule(2, 5)))]]
+    world.change(*stages, drain_s=0.05, drains=(1, 2))
+    for stage in (1, 2):
+        world.deliver()
+        world.pass_time(0.049)
+        world.deliver()
+        assert [dpid for dpid, switch in world.switches.items() if switch.rules] == [1, 2, 3][:stage]
+        world.pass_time(0.002)
+    world.deliver()
+    assert set(world.switches[1].rules.values()) == {rule(1, 5), rule(2, 5)}
+    assert set(world.switches[3].rules.values()) == {rule(1, 5)}
     world.assert_in_sync()
