@@ -1,4 +1,4 @@
-"""Plans that are told in parts, whose stages wait for all of them, and plans whose stages wait for packets to pass."""
+"""Plans whose stages wait: for all parts of the one before, or until packets have passed."""
 
 from __future__ import annotations
 
