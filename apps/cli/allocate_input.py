@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apps.cli.common import InputError
+from apps.cli.text_files import file_faults
 from controller.allocation.fields import RequestError
 
 T = TypeVar("T")
@@ -21,12 +22,10 @@ def add_input(parser: argparse.ArgumentParser, what: str) -> None:
 
 def read_json(path: Path) -> Any:
     """Return a decoded JSON file; InputError names file and line."""
+    with file_faults(path):
+        text = path.read_text(encoding="utf-8-sig")
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the file is not text in UTF-8") from None
+        return json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: {error.msg}") from None
     except RecursionError:

@@ -18,6 +18,7 @@ import numpy as np
 
 from apps.cli.common import InputError
 from apps.cli.sample_file import COUNTER_COLUMNS, read_samples
+from apps.cli.text_files import file_faults
 from controller.allocation.book import PortBook
 from controller.allocation.busy import NOT_KNOWN, SampleOutcome
 from controller.allocation.families import FAMILIES, CpuSource, PortSource, port_percent_busy
@@ -113,13 +114,9 @@ def feed(book: PortBook, family: str, path: Path, options: Options) -> Fed:
     source = FAMILIES[family].port
     if source is PortSource.PERCENT:
         return _feed_openflow(book, path)
-    try:
-        feeder: Callable[..., Fed] = _feed_rates if source is PortSource.RATES else _feed_counters
+    feeder: Callable[..., Fed] = _feed_rates if source is PortSource.RATES else _feed_counters
+    with file_faults(path):
         return feeder(book, family, read_lines(path), options)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the file is not text in UTF-8") from None
 
 
 def read_lines(path: Path) -> Iterator[SampleLine]:

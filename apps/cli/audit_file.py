@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError
-from apps.cli.metric_file import open_text
-from apps.cli.times import parse_time
+from apps.cli.text_files import file_faults, json_lines
+from apps.cli.times import parse_time, time_of
 from controller.config.policy import Role
 from controller.config.terms import SwitchPort
 from controller.kernel.domains import address_of
@@ -26,61 +27,45 @@ TIME_BEGINS, TIME_ENDS = '{"time":"', 34
 
 KNOWN_BOUND = 65536
 
+_OWN_SECOND = re.compile(r":([0-5][0-9]\.[0-9]{3})Z\Z")
+
 
 def read_audit(paths: Sequence[Path]) -> tuple[Observations, list[str]]:
     """Return what some audit logs say, and what a reader should be told; InputError names file, line and field.
 
-    Left out are a last line that ends too early and decisions about routers, with a note, and summed up refusals.
+    Left out are lines that a crash of the controller cut and decisions about routers, with a note, and summed up
+    refusals.
     """
     observed = Observations()
     notes: list[str] = []
     for path in paths:
-        try:
+        with file_faults(path):
             _read(path, observed, notes)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{path}: the file is not text in UTF-8") from None
-        except EOFError:
-            raise InputError(f"{path}: the compressed file ends too early") from None
     if routers := observed.counted["routers"]:
         notes.append(f"{routers} decisions about routers are left out: rules for routers are to be written by hand")
     return observed, notes
 
 
 def _read(path: Path, into: Observations, notes: list[str]) -> None:
-    torn: str | None = None
     known: dict[str, Asked] = {}
-    with open_text(path) as file:
-        for number, line in enumerate(file, 1):
-            if torn is not None:
-                raise InputError(torn)
-            if not line.strip():
-                continue
-            rest = line[TIME_ENDS:] if line.startswith(TIME_BEGINS) and line[TIME_ENDS - 1 : TIME_ENDS] == '"' else ""
-            alike = known.get(rest)
-            if alike is not None:
-                text = line[len(TIME_BEGINS) : TIME_ENDS - 1]
-                try:
-                    into.add(Asked(_time(text), *alike[1:]))
-                except ValueError:
-                    raise InputError(f"{path}:{number}: {_no_time(text)}") from None
-                continue
-            where = f"{path}:{number}"
-            try:
-                told = json.loads(line)
-            except (ValueError, RecursionError):
-                torn = f"{where}: the line is no JSON object"
-                continue
-            if not isinstance(told, dict):
-                raise InputError(f"{where}: the line is no JSON object")
-            asked = _asked(told, where, into)
-            if asked is not None:
-                into.add(asked)
-                if rest and len(known) < KNOWN_BOUND:
-                    known[rest] = asked
-    if torn is not None:
-        notes.append(f"{torn}: the last line is left out")
+
+    def is_known(line: str, number: int) -> bool:
+        alike = known.get(_but_for_time(line))
+        if alike is not None:
+            into.add(alike._replace(time_s=_time(line[len(TIME_BEGINS) : TIME_ENDS - 1], f"{path}:{number}")))
+        return alike is not None
+
+    for where, told, line in json_lines(path, notes, after_crashes=True, taken=is_known):
+        asked = _asked(told, where, into)
+        if asked is not None:
+            into.add(asked)
+            if len(known) < KNOWN_BOUND and (rest := _but_for_time(line)):
+                known[rest] = asked
+
+
+def _but_for_time(line: str) -> str:
+    """Return what follows the time of a line as the controller writes it, nothing of any other line."""
+    return line[TIME_ENDS:] if line.startswith(TIME_BEGINS) and line[TIME_ENDS - 1 : TIME_ENDS] == '"' else ""
 
 
 def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None:
@@ -101,11 +86,7 @@ def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None
     if group is None or mac is None or (not admit and rule.startswith(OTHER_REFUSALS)):
         into.counted["refused_otherwise"] += 1
         return None
-    text = str(_field(told, "time", where))
-    try:
-        at_s = _time(text)
-    except ValueError:
-        raise InputError(f"{where}: {_no_time(text)}") from None
+    at_s = _time(str(_field(told, "time", where)), where)
     address = _field(host, "ip", where, "host.")
     try:
         field = "host.mac"
@@ -121,7 +102,7 @@ def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None
         raise InputError(f"{where}: {field}: no address: {_shown(told, field)}") from None
     try:
         port = SwitchPort(int(_field(host, "dpid", where, "host.")), int(_field(host, "port_no", where, "host.")))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: host: dpid and port_no are no numbers") from None
     return Asked(at_s, admit, rule, role, mac_bytes, address_bytes, port, name, source_bytes)
 
@@ -156,15 +137,9 @@ def _minute_s(text: str) -> float:
     return parse_time(text + "Z")[0]
 
 
-def _no_time(text: str) -> str:
-    return f"time: expected ISO 8601, found {text[:64]!r}"
-
-
-def _time(text: str) -> float:
+def _time(text: str, where: str) -> float:
     """Return the epoch seconds of a time; those that the audit log writes are read a minute at a time."""
-    if len(text) == 24 and text[-1] == "Z" and text[16] == ":":
-        return _minute_s(text[:16]) + float(text[17:23])
-    at_s, _ = parse_time(text)
-    if not abs(at_s) < 1e11:
-        raise ValueError(text)
-    return at_s
+    if (second := _OWN_SECOND.match(text, 16)) is not None:
+        with suppress(ValueError):
+            return _minute_s(text[:16]) + float(second[1])
+    return time_of(text, f"{where}: time")[0]

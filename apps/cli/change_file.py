@@ -15,8 +15,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
-from apps.cli.metric_file import LATEST_S, open_text
-from apps.cli.times import parse_time
+from apps.cli.metric_file import csv_header
+from apps.cli.text_files import file_faults, json_lines, open_text
+from apps.cli.time_columns import times_of
+from apps.cli.times import time_of
 from controller.policy_discovery.change_table import Changes
 
 COLUMNS = ("time", "resource", "type", "property", "old", "new")
@@ -80,14 +82,8 @@ def read_changes(paths: Sequence[Path]) -> ReadChanges:
     """
     gathered = _Gathered()
     for path in paths:
-        try:
+        with file_faults(path):
             _read(path, gathered)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{path}: the file is not text in UTF-8") from None
-        except EOFError:
-            raise InputError(f"{path}: the compressed file ends too early") from None
     return ReadChanges(gathered.changes(), gathered.notes)
 
 
@@ -121,8 +117,7 @@ def _require(header: Sequence[str], where: str, wanted: Sequence[str]) -> None:
 
 
 def _read_csv(path: Path, into: _Gathered) -> None:
-    with open_text(path) as file:
-        header = [name.strip() for name in next(csv.reader(file), [])]
+    header = [name.strip() for name in csv_header(path)]
     _require(header, f"{path}:1", COLUMNS)
     try:
         table = pa.csv.read_csv(
@@ -130,7 +125,10 @@ def _read_csv(path: Path, into: _Gathered) -> None:
             read_options=pa.csv.ReadOptions(column_names=header, skip_rows=1),
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS[1:], _TEXT), include_columns=COLUMNS, strings_can_be_null=False
+                column_types=dict.fromkeys(COLUMNS[1:], _TEXT),
+                include_columns=COLUMNS,
+                null_values=[],
+                strings_can_be_null=False,
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError):
@@ -141,44 +139,24 @@ def _read_csv(path: Path, into: _Gathered) -> None:
 
 def _add_table(table: pa.Table, path: Path, into: _Gathered) -> None:
     columns = {name: table[name].cast(pa.string()).dictionary_encode() for name in COLUMNS[1:]}
-    into.add(pa.table({name: column.fill_null("") for name, column in columns.items()}), _times(table, path, into))
+    at_s, zoned = times_of(table["time"], "time", path, np.arange(table.num_rows))
+    _note_zone(path, zoned, into)
+    into.add(pa.table({name: column.fill_null("") for name, column in columns.items()}), at_s)
 
 
-def _times(table: pa.Table, path: Path, into: _Gathered) -> NDArray[np.float64]:
-    column = table["time"]
-    if pa.types.is_timestamp(column.type):
-        if column.type.tz is None:
-            into.notes.append(f"{path}: times without a zone are taken as UTC")
-        at_s = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).to_numpy() / 1e6
-    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        at_s = column.to_numpy().astype(np.float64)
-    else:
-        told = column.cast(pa.string()).to_pylist()
-        at_s = np.array([_time(text or "", f"{path}: row {row + 1}", into, path) for row, text in enumerate(told)])
-    odd = np.flatnonzero(~(np.abs(at_s) <= LATEST_S))
-    if len(odd):
-        raise InputError(f"{path}: row {odd[0] + 1}: time: {at_s[odd[0]]:g} is out of the range of epoch seconds")
-    return np.asarray(at_s, np.float64)
-
-
-def _time(text: str, where: str, into: _Gathered, path: Path) -> float:
-    try:
-        at_s, is_zoned = parse_time(text)
-    except ValueError:
-        raise InputError(f"{where}: time: expected ISO 8601 or epoch seconds, found {text[:64]!r}") from None
-    if not abs(at_s) <= LATEST_S:
-        raise InputError(f"{where}: time: {text[:64]} is out of the range of epoch seconds")
+def _note_zone(path: Path, zoned: bool, into: _Gathered) -> None:
     note = f"{path}: times without a zone are taken as UTC"
-    if not is_zoned and note not in into.notes:
+    if not zoned and note not in into.notes:
         into.notes.append(note)
-    return at_s
 
 
 def _add_lines(path: Path, lines: Iterator[tuple[str, list[str]]], into: _Gathered) -> None:
     columns: dict[str, list[str]] = {name: [] for name in COLUMNS[1:]}
     at_s = []
     for where, fields in lines:
-        at_s.append(_time(fields[0], where, into, path))
+        told_s, zoned = time_of(fields[0], f"{where}: time")
+        _note_zone(path, zoned, into)
+        at_s.append(told_s)
         for name, text in zip(COLUMNS[1:], fields[1:], strict=True):
             columns[name].append(text)
     coded = {
@@ -207,31 +185,15 @@ def _csv_lines(path: Path, header: Sequence[str], into: _Gathered) -> Iterator[t
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: {error}") from None
     if torn is not None:
-        into.notes.append(f"{torn}: the last line is left out")
+        into.notes.append(f"{torn}, and is left out")
 
 
 def _json_lines(path: Path, into: _Gathered) -> Iterator[tuple[str, list[str]]]:
-    torn: str | None = None
-    with open_text(path) as file:
-        for number, line in enumerate(file, 1):
-            if torn is not None:
-                raise InputError(torn)
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            try:
-                told = json.loads(line)
-            except (ValueError, RecursionError):
-                torn = f"{where}: the line is no JSON object"
-                continue
-            if not isinstance(told, dict):
-                raise InputError(f"{where}: the line is no JSON object")
-            absent = next((name for name in COLUMNS if name not in told), None)
-            if absent is not None:
-                raise InputError(f"{where}: {absent}: the field is missing; expected {', '.join(COLUMNS)}")
-            yield where, [_text(told[name]) for name in COLUMNS]
-    if torn is not None:
-        into.notes.append(f"{torn}: the last line is left out")
+    for where, told, _ in json_lines(path, into.notes):
+        absent = next((name for name in COLUMNS if name not in told), None)
+        if absent is not None:
+            raise InputError(f"{where}: {absent}: the field is missing; expected {', '.join(COLUMNS)}")
+        yield where, [_text(told[name]) for name in COLUMNS]
 
 
 def _text(value: object) -> str:
@@ -255,9 +217,9 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _csv_rows(path: Path, wanted: Sequence[str]) -> Iterator[dict[str, str]]:
-    try:
-        with open_text(path) as file:
-            reader = csv.reader(file)
+    with file_faults(path), open_text(path) as file:
+        reader = csv.reader(file)
+        try:
             header = [name.strip() for name in next(reader, [])]
             _require(header, f"{path}:1", wanted)
             for fields in reader:
@@ -265,7 +227,5 @@ def _csv_rows(path: Path, wanted: Sequence[str]) -> Iterator[dict[str, str]]:
                     raise InputError(f"{path}:{reader.line_num}: {len(fields)} fields; the header has {len(header)}")
                 if fields:
                     yield dict(zip(header, fields, strict=True))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: {error}") from None
+        except csv.Error as error:
+            raise InputError(f"{path}:{reader.line_num}: {error}") from None

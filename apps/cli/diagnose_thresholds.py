@@ -13,6 +13,7 @@ import numpy as np
 
 from apps.cli.common import InputError
 from apps.cli.loads_file import write_whole
+from apps.cli.text_files import file_faults
 from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan
 from controller.anomaly.peers.past import OwnPast, quantiles_kept
 from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
@@ -83,12 +84,10 @@ def write_thresholds(path: Path, found: Diagnosis, period: TimeSpan) -> None:
 
 def read_thresholds(path: Path) -> ThresholdFile:
     """Return what a file holds; InputError names the field at fault."""
+    with file_faults(path):
+        text = path.read_text(encoding="utf-8")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the file is not text in UTF-8") from None
+        document = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: {error.msg}") from None
     reader = _Reader(str(path))

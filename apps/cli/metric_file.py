@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,9 @@ from numpy.typing import NDArray
 from apps.cli.common import InputError
 from apps.cli.metric_file_rows import ROWS_AT_ONCE, CodeNames, SeriesRows
 from apps.cli.metric_file_sysstat import read_sadf_csv, read_sadf_json
-from apps.cli.times import parse_time
+from apps.cli.text_files import file_faults, open_text
+from apps.cli.time_columns import times_of
+from apps.cli.times import time_of
 from controller.anomaly.series import RawSeries, SeriesName
 
 TIME_COLUMN, MEMBER_COLUMN, GROUP_COLUMN, METRIC_COLUMN, VALUE_COLUMN = (
@@ -30,9 +31,6 @@ TIME_COLUMN, MEMBER_COLUMN, GROUP_COLUMN, METRIC_COLUMN, VALUE_COLUMN = (
     "value",
 )
 ONLY_GROUP, ONLY_METRIC = "all", "value"
-LATEST_S = 1e11
-"""Epoch seconds beyond are refused: they are milliseconds, or worse."""
-
 CSV_BLOCK_BYTES, READ_BYTES = 1 << 22, 1 << 20
 _NULLS = ("", "NaN", "nan", "NAN", "null", "NULL", "NA", "None")
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -50,7 +48,7 @@ def read_metric_file(path: Path, *, peer_group: str | None = None, metric: str |
 
     `peer_group` names the column of the peer groups. Times without a zone are taken as UTC, with a note.
     """
-    try:
+    with file_faults(path):
         kind = _kind(path)
         if kind == "json":
             return _chosen(MetricFile(*read_sadf_json(path)), metric, path)
@@ -59,19 +57,6 @@ def read_metric_file(path: Path, *, peer_group: str | None = None, metric: str |
         if kind == "parquet":
             return _read_parquet(path, peer_group, metric)
         return _read_csv(path, peer_group, metric)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the file is not text in UTF-8") from None
-    except EOFError:
-        raise InputError(f"{path}: the compressed file ends too early") from None
-
-
-def open_text(path: Path) -> IO[str]:
-    """Open a text file, or one that gzip packed."""
-    if path.suffix == ".gz":
-        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _kind(path: Path) -> str:
@@ -150,7 +135,7 @@ def _read_parquet(path: Path, peer_group: str | None, metric: str | None) -> Met
 
 def _read_csv(path: Path, peer_group: str | None, metric: str | None) -> MetricFile:
     """Read columns part by part, all at once where parts differ in type, line by line for the line that is wrong."""
-    layout = _layout(_csv_header(path), f"{path}:1", peer_group)
+    layout = _layout(csv_header(path), f"{path}:1", peer_group)
     for read in (_csv_parts, _csv_columns) if layout.is_long else (_csv_columns,):
         try:
             return _from(read(path, layout), layout, path, metric)
@@ -159,7 +144,8 @@ def _read_csv(path: Path, peer_group: str | None, metric: str | None) -> MetricF
     return _from(_csv_lines(path, layout), layout, path, metric)
 
 
-def _csv_header(path: Path) -> list[str]:
+def csv_header(path: Path) -> list[str]:
+    """Return the names of a CSV file's columns."""
     with open_text(path) as file:
         try:
             return next(csv.reader(file), [])
@@ -209,7 +195,7 @@ def _csv_lines(path: Path, layout: _Layout) -> pa.Table:
                     into.append(
                         text if types.get(name) == _TEXT or name == TIME_COLUMN else _number(text, name, where)
                     )
-                _time_of(str(columns[TIME_COLUMN][-1]), where)
+                time_of(str(columns[TIME_COLUMN][-1]), f"{where}: {TIME_COLUMN}")
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: {error}") from None
     return pa.table({name: pa.array(values) for name, values in columns.items()})
@@ -224,42 +210,6 @@ def _number(text: str, name: str, where: str) -> float:
         raise InputError(f"{where}: {name}: expected a number, found {text[:64]!r}") from None
 
 
-def _time_of(text: str, where: str) -> tuple[float, bool]:
-    """Return the epoch seconds of a time as text, and whether its zone was told."""
-    try:
-        at_s, zoned = parse_time(text)
-    except ValueError:
-        raise InputError(f"{where}: {TIME_COLUMN}: expected ISO 8601 or epoch seconds, found {text[:64]!r}") from None
-    if not abs(at_s) <= LATEST_S:
-        raise InputError(f"{where}: {TIME_COLUMN}: {text[:64]} is out of the range of epoch seconds")
-    return at_s, zoned
-
-
-def _times(column: pa.Array, path: Path, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], bool]:
-    """Return the epoch seconds of the given rows of the file, (n,), and whether their zone was told."""
-    kind = column.type
-    zoned = True
-    if column.null_count:
-        row = rows[np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]]
-        raise InputError(f"{path}: row {row + 1}: {TIME_COLUMN}: expected a time, found nothing")
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        whole = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
-        at_s = whole.to_numpy() / 1e6
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        at_s = column.to_numpy().astype(np.float64)
-        odd = np.flatnonzero(~(np.abs(at_s) <= LATEST_S))
-        if len(odd):
-            found = f"{at_s[odd[0]]:g} is out of the range of epoch seconds"
-            raise InputError(f"{path}: row {rows[odd[0]] + 1}: {TIME_COLUMN}: {found}")
-    else:
-        texts = column.cast(pa.string()).to_pylist()
-        parsed = [_time_of(text, f"{path}: row {row + 1}") for text, row in zip(texts, rows.tolist(), strict=True)]
-        zoned = all(known for _, known in parsed)
-        at_s = np.array([at for at, _ in parsed], np.float64)
-    return cast(NDArray[np.float64], at_s), zoned
-
-
 def _from(read: pa.Table | Iterable[pa.RecordBatch], layout: _Layout, path: Path, metric: str | None) -> MetricFile:
     if not layout.is_long:
         return _from_wide(read, layout, path, metric)
@@ -269,7 +219,7 @@ def _from(read: pa.Table | Iterable[pa.RecordBatch], layout: _Layout, path: Path
 def _from_wide(table: pa.Table, layout: _Layout, path: Path, metric: str | None) -> MetricFile:
     if metric not in (None, ONLY_METRIC):
         raise _no_metric(path, metric, {ONLY_METRIC})
-    at_s, zoned = _times(table.column(TIME_COLUMN), path, np.arange(table.num_rows))
+    at_s, zoned = times_of(table.column(TIME_COLUMN), TIME_COLUMN, path, np.arange(table.num_rows))
     columns = ((name, _floats(table.column(name), name, path)) for name in layout.members)
     series = [RawSeries(SeriesName(name, ONLY_GROUP, ONLY_METRIC), at_s, values) for name, values in columns]
     return MetricFile(series, [] if zoned else [_zoneless(path)])
@@ -299,7 +249,7 @@ def _from_long(parts: Iterable[pa.RecordBatch], layout: _Layout, path: Path, met
                 (MEMBER_COLUMN, ""),
             )
         ]
-        at_s, zoned = _times(part.column(TIME_COLUMN), path, rows)
+        at_s, zoned = times_of(part.column(TIME_COLUMN), TIME_COLUMN, path, rows)
         all_zoned &= zoned
         values = _floats(part.column(VALUE_COLUMN), VALUE_COLUMN, path)
         (metrics, groups, members), names_of = zip(*columns, strict=True)

@@ -15,6 +15,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
+from apps.cli.text_files import file_faults
 
 COUNTER_COLUMNS = ("rx_bytes", "tx_bytes", "rx_packets", "tx_packets")
 REQUIRED = ("timestamp", "dpid", "port_no", *COUNTER_COLUMNS)
@@ -36,14 +37,10 @@ class SampleFile(NamedTuple):
 
 def read_samples(path: Path) -> SampleFile:
     """Return the samples of a file; InputError names file, line and field of what is wrong."""
-    try:
+    with file_faults(path):
         header = _header(path)
         found = _read_columns(path, header)
         return _read_lines(path) if found is None else found
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the file is not text in UTF-8") from None
 
 
 def _header(path: Path) -> list[str]:

@@ -14,6 +14,9 @@ VARIABLE = "VSRT_TIME"
 ZONE_TITLE = "(UTC)"
 """Stands in the titles of columns with times, until it is known in which zone these are."""
 
+LATEST_S = 1e11
+"""Epoch seconds beyond are refused: they are milliseconds, or worse."""
+
 
 def add_zone(parser: argparse.ArgumentParser) -> None:
     """Declare in which zone times are shown."""
@@ -67,3 +70,14 @@ def parse_time(text: str) -> tuple[float, bool]:
     if at.tzinfo is not None:
         return at.timestamp(), True
     return at.replace(tzinfo=UTC).timestamp(), text.endswith(" UTC")
+
+
+def time_of(text: str, where: str) -> tuple[float, bool]:
+    """Return the epoch seconds of a time, and whether its zone was told; InputError begins with `where` it stands."""
+    try:
+        at_s, zoned = parse_time(text)
+    except ValueError:
+        raise InputError(f"{where}: expected ISO 8601 or epoch seconds, found {text[:64]!r}") from None
+    if not abs(at_s) <= LATEST_S:
+        raise InputError(f"{where}: {text[:64]} is out of the range of epoch seconds")
+    return at_s, zoned

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from apps.cli.change_file import read_changes
+from apps.cli.change_file import read_baseline, read_changes
 from apps.cli.common import InputError
 from controller.policy_discovery.change_table import ChangeTable, tabulate
 
 HEADER = "time,resource,type,property,old,new\n"
+ALL = HEADER.strip().encode() + b",value\n"
+PACKED = gzip.compress(ALL + b"".join(b"%d,a,port,mtu,1,2,3\n" % number for number in range(9999)))
 
 
 def table_of(folder: Path, *lines: str, **asked: object) -> ChangeTable:
@@ -108,7 +111,8 @@ def test_files_that_overlap_count_once(tmp_path: Path) -> None:
         (HEADER + "1,a,port,mtu,1,2\n5,short\n2,a,port,mtu,1,2\n", ":3: 2 fields"),
         (HEADER + "yesterday,a,port,mtu,1,2\n", "time: expected ISO 8601"),
         (HEADER + "9e15,a,port,mtu,1,2\n", "out of the range"),
-        (HEADER + "nan,a,port,mtu,1,2\n", "time: expected ISO 8601"),
+        (HEADER + "nan,a,port,mtu,1,2\n", "time: nan is out of the range"),
+        (HEADER + "1,a,port,mtu,1,2\n,a,port,mtu,1,2\n", "time: expected ISO 8601 or epoch seconds, found ''"),
         ('{"time": 1}\n', ":1: resource: the field is missing"),
         ('{"time": 1\n{}\n', ":1: the line is no JSON object"),
     ],
@@ -134,7 +138,29 @@ def test_a_last_line_that_is_torn_is_left_out_with_a_note(tmp_path: Path, text: 
     path.write_text(text)
     log = read_changes([path])
     assert len(log.changes.time_s) == 1
-    assert "the last line is left out" in log.notes[0]
+    assert log.notes[0].startswith(f"{path}:3: " if text.startswith("time") else f"{path}:2: ")
+    assert log.notes[0].endswith(", and is left out")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("a.csv", ALL + b"1,\xff,port,mtu,1,2,3\n", ": the file is not text in UTF-8"),
+        ("a.csv", ALL + b'1,a,port,"' + bytes(200_000), ": field larger than field limit"),
+        ("a.csv.gz", PACKED[:-12], ": (the compressed file ends too early|Truncated compressed stream)$"),
+        ("a.csv.gz", PACKED[:10] + b"\xff" * 20 + PACKED[30:], ": the compressed file is damaged$"),
+        ("a.csv.gz", b"no gzip", ": Not a gzipped file"),
+        ("a.csv", None, ": No such file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes | None, fault: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    for read in (lambda: read_changes([path]), lambda: read_baseline(path)):
+        with pytest.raises(InputError) as told:
+            read()
+        assert re.match(re.escape(str(path)) + "(:[0-9]+)?" + fault, str(told.value))
 
 
 def test_times_without_a_zone_are_utc_with_a_note(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from apps.cli.main import main
+from apps.line_files import append_lines
 from controller.admission import Admission, Host, Role
 from controller.config import load_policy
 from controller.wire.addresses import parse_ip, parse_mac
@@ -136,7 +137,9 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path, capsys: pytest.Ca
         ({"host": {"mac": "02:00"}}, ":2: host.mac: no address"),
         ({"host": {"ip": "10.0.0.300"}}, ":2: host.ip: no address"),
         ({"host": {"dpid": "x"}}, ":2: host: dpid and port_no are no numbers"),
+        ({"host": {"port_no": float("inf")}}, ":2: host: dpid and port_no are no numbers"),
         ({"time": "yesterday"}, ":2: time: expected ISO 8601"),
+        ({"time": "2026-11-20T10:00:   nanZ"}, ":2: time: expected ISO 8601"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(
@@ -151,15 +154,22 @@ def _merged(bad: dict[str, Any]) -> dict[str, Any]:
     return {"host": {**line(2, "239.1.0.1")["host"], **bad["host"]}} if "host" in bad else bad
 
 
-def test_a_torn_line_is_an_error_unless_it_is_the_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path, week())
-    whole = path.read_text()
-    path.write_text(whole + whole[:50])
+def test_lines_that_a_crash_cut_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, whole = written(tmp_path, week()), written(tmp_path, week()).read_bytes()
+    first, rest = whole.split(b"\n", 1)
+    path.write_bytes(first[:50])
+    append_lines(path, first + b"\n")
+    append_lines(path, rest + first[:9])
     assert main(["policy", "propose", "--audit", str(path)]) == 0
     told = capsys.readouterr()
     assert told.out == PROPOSED.read_text()
-    assert "the last line is left out" in told.err
-    path.write_text(whole[:50] + "\n" + whole)
+    assert f"{path}:1: the line is no JSON object, and is left out, as are 1 more\n" in told.err
+
+
+@pytest.mark.parametrize("text", ["time verdict\n", "[]\n"])
+def test_what_is_no_audit_log_is_an_error(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, week())
+    path.write_text(text + path.read_text())
     assert main(["policy", "propose", "--audit", str(path)]) == 2
     assert f"{path}:1: the line is no JSON object" in capsys.readouterr().err
 
