@@ -120,4 +120,5 @@ class StagedPolicy:
 def _ident(key: StagedKey | str) -> str:
     if isinstance(key, str):
         return key
-    return f"{format_ip(key.group)} {key.role} {format_mac(key.mac)}"
+    source = f" {format_ip(key.source)}" if key.source else ""
+    return f"{format_ip(key.group)} {key.role} {format_mac(key.mac)}{source}"

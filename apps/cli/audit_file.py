@@ -16,11 +16,10 @@ from controller.config.policy import Role
 from controller.config.terms import SwitchPort
 from controller.kernel.domains import address_of
 from controller.policy_discovery.observations import Asked, Observations
+from controller.policy_discovery.staged import OTHER_DECISIONS
 from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac, parse_name
 
 VERDICTS = {"allow": True, "deny": False}
-OTHER_REFUSALS = ("(", "limits.", "vlans.")
-"""How the names begin under which other things than the policy's rules refuse: they say nothing of who may."""
 
 TIME_BEGINS, TIME_ENDS = '{"time":"', 34
 """How a line of the audit log begins, and where its time has ended: lines that are alike from there are read once."""
@@ -83,7 +82,7 @@ def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None
         into.counted["routers"] += 1
         return None
     group, mac = _field(told, "group", where), _field(host, "mac", where, "host.")
-    if group is None or mac is None or (not admit and rule.startswith(OTHER_REFUSALS)):
+    if group is None or mac is None or (not admit and rule.startswith(OTHER_DECISIONS)):
         into.counted["refused_otherwise"] += 1
         return None
     at_s = _time(str(_field(told, "time", where)), where)

@@ -55,12 +55,13 @@ def run(args: argparse.Namespace) -> int:
     refused, admitted = len(found.refused), len(found.admitted)
     print(f"{found.alike} pairs of host and group decided alike, {refused} would be refused, {admitted} admitted")
     rows = [
-        (verdict, one["role"], one["group"], one["host"]["ip"] or one["host"]["mac"], one["rule"], one["staged_rule"])
+        (verdict, one["role"], one["group"], one["source"] or "-", host["ip"] or host["mac"], one["rule"], then)
         for verdict in ("refused", "admitted")
         for one in document[verdict]
+        for host, then in [(one["host"], one["staged_rule"])]
     ]
     if rows[: args.limit]:
-        emit_table(("WOULD BE", "ROLE", "GROUP", "HOST", "RULE NOW", "RULE THEN"), rows[: args.limit])
+        emit_table(("WOULD BE", "ROLE", "GROUP", "SOURCE", "HOST", "RULE NOW", "RULE THEN"), rows[: args.limit])
     if len(rows) > args.limit:
         print(f"and {len(rows) - args.limit} more (--limit, --json)")
     return 0

@@ -229,7 +229,8 @@ def _staged(decision: Fields, called: SnapshotNames) -> Iterator[Row]:
     where = place(decision, called) if decision.get("dpid") is not None else "-"
     who = (text(decision.get("mac")), text(decision.get("ip")))
     rules = (text(decision.get("rule")), text(decision.get("staged_rule")), text(decision.get("count")))
-    yield text(decision.get("would_be")), text(decision.get("role")), text(decision.get("group")), where, *who, *rules
+    asked = (text(decision.get(name)) for name in ("would_be", "role", "group", "source"))
+    yield *asked, where, *who, *rules
     yield from (("fault", fault) for fault in decision.get("errors") or ())
 
 
@@ -380,7 +381,7 @@ TABLES: dict[str, Table] = {
     "staged": Table(
         "who a staged policy would refuse, or admit, instead",
         ("staged",),
-        ("WOULD BE", "ROLE", "GROUP", "PORT", "MAC", "IP", "RULE NOW", "RULE THEN", "TIMES"),
+        ("WOULD BE", "ROLE", "GROUP", "SOURCE", "PORT", "MAC", "IP", "RULE NOW", "RULE THEN", "TIMES"),
         _staged,
         _of("staged"),
         PLACES | {"group"},

@@ -12,7 +12,7 @@ from controller.wire.addresses import format_ip, format_mac
 
 
 class Otherwise(NamedTuple):
-    """A host, role and group of which the policies decide otherwise: what was decided last, and what would be."""
+    """A host, role, group and source of which the policies decide otherwise: what was last, and what would be."""
 
     asked: Asked
     staged: Decision
@@ -20,7 +20,7 @@ class Otherwise(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How many pairs of host and group both policies decide alike, and who would be refused, or admitted, instead."""
+    """How much both policies decide alike, and who would be refused, or admitted, instead."""
 
     alike: int
     refused: tuple[Otherwise, ...]

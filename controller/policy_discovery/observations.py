@@ -41,7 +41,7 @@ class Asked(NamedTuple):
 
 
 class Pair:
-    """The newest decision about a host, a role and a group, and the days on which it was admitted."""
+    """The newest decision about a host, a role, a group and a source, and the days on which it was admitted."""
 
     def __init__(self, newest: Asked) -> None:
         self.newest = newest
@@ -54,13 +54,13 @@ class Pair:
 
 
 class Observations:
-    """Decisions, added in any order; the newest of a host, role and group counts."""
+    """Decisions, added in any order; the newest of a host, role, group and source counts."""
 
     def __init__(self) -> None:
         self.hosts: dict[bytes, AdmittedHost] = {}
         self.groups: dict[bytes, None] = {}
         self.received: dict[tuple[bytes, bytes | None, bytes], Pair] = {}
-        """By host, None and group."""
+        """By host, the source that it asked for, and group."""
         self.sent: dict[tuple[bytes, bytes | None, bytes], Pair] = {}
         """By host, its address and group."""
         self.counted: Counter[str] = Counter()
@@ -71,7 +71,7 @@ class Observations:
         """Add a decision about a receiver or a sender."""
         self.counted["decisions"] += 1
         self.rules[asked.rule] += 1
-        time_s, admit, _, role, mac, address, port, group, _ = asked
+        time_s, admit, _, role, mac, address, port, group, source = asked
         if time_s < self.first_s:
             self.first_s = time_s
         if time_s > self.last_s:
@@ -87,7 +87,7 @@ class Observations:
         if address is not None:
             host.addresses.add(address)
         host.ports.add(port)
-        key = (mac, address if role == "sender" else None, group)
+        key = (mac, address if role == "sender" else source, group)
         pairs = self.sent if role == "sender" else self.received
         pair = pairs.get(key)
         if pair is None:
@@ -98,12 +98,21 @@ class Observations:
             pair.days.add(int(time_s // DAY_S))
 
     def refused(self) -> int:
-        """Return how many hosts and groups were refused in the end."""
-        return sum(not pair.admit for pair in (*self.received.values(), *self.sent.values()))
+        """Return how many hosts and groups were refused in the end, whatever source they asked for."""
+        receivers = {(mac, group) for mac, _, group in self.received}
+        return len(receivers) - len(self.receivers()) + sum(not pair.admit for pair in self.sent.values())
+
+    def receivers(self) -> dict[tuple[bytes, bytes], set[int]]:
+        """Return the days on which each host was admitted to each group, of those that were in the end."""
+        found: dict[tuple[bytes, bytes], set[int]] = {}
+        for (mac, _, group), pair in self.received.items():
+            if pair.admit:
+                found.setdefault((mac, group), set()).update(pair.days)
+        return found
 
     def table(self) -> tuple[list[bytes], list[bytes], Bools]:
         """Return the hosts and groups of what was received, both in order, and which host received which (H, G)."""
-        pairs = [(mac, group) for (mac, _, group), pair in self.received.items() if pair.admit]
+        pairs = self.receivers()
         hosts = sorted({mac for mac, _ in pairs}, key=lambda mac: (_lowest(self.hosts[mac].addresses), mac))
         groups = sorted({group for _, group in pairs}, key=lambda group: (domain_of(group), len(group), group))
         row_of = {mac: row for row, mac in enumerate(hosts)}

@@ -140,12 +140,13 @@ def _receivers(
         everyone = [mac for macs in of_tenant for mac in macs]
         names = tuple(tenant.name for tenant in tenants)
         asked.append(("all-tenants", names, everyone, [groups[column] for column in found.common]))
+    received = observed.receivers()
     rules = []
     for name, hosts, macs, theirs in asked:
         for vlan in sorted({domain_of(group) for group in theirs}):
             some = [group for group in theirs if domain_of(group) == vlan]
-            pairs = [observed.received.get((mac, None, group)) for mac in macs for group in some]
-            seen = [pair for pair in pairs if pair is not None and pair.admit]
+            pairs = len(macs) * len(some)
+            seen = [received[mac, group] for mac in macs for group in some if (mac, group) in received]
             rule_name = f"{name}-receives" + (f"-vlan-{vlan}" if vlan else "")
             texts = tuple(_quoted(text) for text in exact_prefixes(address_of(group) for group in some))
             rules.append(
@@ -158,14 +159,14 @@ def _receivers(
                     len(macs),
                     _days(seen),
                     len(seen),
-                    len(pairs) - len(seen),
+                    pairs - len(seen),
                 )
             )
     return rules
 
 
-def _days(pairs: Iterable[Pair]) -> int:
-    return len(set().union(*(pair.days for pair in pairs)))
+def _days(days: Iterable[set[int]]) -> int:
+    return len(set().union(*days))
 
 
 def _senders(observed: Observations) -> list[ProposedRule]:
@@ -181,7 +182,7 @@ def _senders(observed: Observations) -> list[ProposedRule]:
         alike.setdefault((vlan, tuple(sorted(theirs))), []).append(term)
     rules = []
     for number, ((vlan, groups), terms) in enumerate(sorted(alike.items()), 1):
-        days = _days(pair for term in terms for pair in sent[term, vlan].values())
+        days = _days(pair.days for term in terms for pair in sent[term, vlan].values())
         texts = tuple(_quoted(text) for text in exact_prefixes(address_of(group) for group in groups))
         seen = len(terms) * len(groups)
         rules.append(

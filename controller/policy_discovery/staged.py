@@ -9,22 +9,23 @@ from controller.config.policy import Policy
 from controller.kernel.domains import address_of, domain_of
 from controller.wire.addresses import format_ip, format_mac
 
-OTHER_REFUSALS = ("(", "limits.", "vlans.", "multicast.")
+OTHER_DECISIONS = ("(", "limits.", "vlans.", "multicast.")
 """How the names begin under which other things than a policy's rules decide: they say nothing of who may."""
 
 OTHERWISE_BOUND = 1024
-"""Hosts, roles and groups that are told one by one; those beyond are counted."""
+"""Hosts, roles, groups and sources that are told one by one; those beyond are counted."""
 
 LOOK_BACK_S = 86400.0
 """Time after which a decision that was not repeated is told no more."""
 
 
 class StagedKey(NamedTuple):
-    """A host, by its MAC address, a role, and a group of a domain."""
+    """A host, by its MAC address, a role, a group of a domain, and the source that was asked for, else ``b""``."""
 
     mac: bytes
     role: Role
     group: bytes
+    source: bytes
 
 
 class StagedDecisions:
@@ -48,10 +49,10 @@ class StagedDecisions:
         self, made: Decision, host: HostLike, group: bytes | None, role: Role, source: bytes | None, now_s: float
     ) -> StagedKey | None:
         """Take a decision of the policy in force, at `now_s` in epoch seconds; return what is told otherwise now."""
-        if self._admission is None or group is None or role is Role.ROUTER or made.rule.startswith(OTHER_REFUSALS):
+        if self._admission is None or group is None or role is Role.ROUTER or made.rule.startswith(OTHER_DECISIONS):
             return None
         staged = self._admission.explain(host, address_of(group), role, source, domain_of(group))
-        key = StagedKey(host.mac, role, group)
+        key = StagedKey(host.mac, role, group, source or b"")
         if staged.admit == made.admit:
             self.alike += 1
             return key if self._otherwise.pop(key, None) is not None else None
@@ -89,5 +90,5 @@ class StagedDecisions:
         return sorted(self._otherwise)
 
     def document(self, key: StagedKey) -> dict[str, Any] | None:
-        """Return what would be decided otherwise of a host, role and group; None where nothing would."""
+        """Return what would be decided otherwise of a key; None where nothing would."""
         return self._otherwise.get(key)

@@ -31,7 +31,7 @@ def line(number: int, group: str, role: str = "receiver", verdict: str = "allow"
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    """A policy, and a log of which it would decide four otherwise."""
+    """A policy, and a log of which it would decide five otherwise."""
     lines = [
         line(1, "239.1.1.1"),
         line(1, "239.1.1.1", "sender"),
@@ -40,6 +40,8 @@ def files(tmp_path: Path) -> list[str]:
         line(2, "239.2.1.1@20"),
         line(3, "232.1.1.1", source="10.0.0.1"),
         line(4, "232.1.1.1", source="10.0.0.9"),
+        line(3, "232.1.1.1", source="10.0.0.9"),
+        line(3, "232.1.1.1", source="10.0.0.1", time="2026-11-20T11:00:00.000Z"),
         line(5, "239.1.9.9", verdict="deny"),
     ]
     (tmp_path / "audit.jsonl").write_text("\n".join(lines) + "\n")
@@ -55,6 +57,7 @@ def test_who_would_be_refused_or_admitted_is_told(files: list[str], capsys: pyte
     assert refused == {
         ("sender", "239.1.1.1", "10.0.0.2", "default"),
         ("receiver", "239.2.1.1", "10.0.0.2", "default"),
+        ("receiver", "232.1.1.1", "10.0.0.3", "default"),
         ("receiver", "232.1.1.1", "10.0.0.4", "default"),
     }
     (admitted,) = found["admitted"]
@@ -64,8 +67,8 @@ def test_who_would_be_refused_or_admitted_is_told(files: list[str], capsys: pyte
 def test_people_read_numbers_and_a_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*files, "--limit", "2"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("4 pairs of host and group decided alike, 3 would be refused, 1 admitted\n")
-    assert "and 2 more" in told
+    assert told.startswith("4 pairs of host and group decided alike, 4 would be refused, 1 admitted\n")
+    assert "and 3 more" in told
 
 
 def test_what_was_proposed_refuses_nobody_that_it_was_made_of(

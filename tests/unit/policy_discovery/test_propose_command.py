@@ -112,6 +112,19 @@ def test_what_was_refused_in_the_end_is_not_admitted_but_want_of_room_says_nothi
     assert "5 pairs of host and group, refused in the end" in text
 
 
+def test_who_was_admitted_for_one_source_is_a_receiver_though_another_was_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = {"verdict": "deny", "rule": "closed", "time": "2026-11-26T10:00:00.000Z"}
+    lines = [line(number, "232.1.0.1", source="10.0.0.1") for number in range(1, 6)]
+    lines += [line(number, "232.1.0.1", source="10.0.0.2", **later) for number in range(1, 7)]
+    lines += [line(1, "232.1.0.2", "sender", "deny", "multicast.off", time=later["time"])]
+    text = proposed(capsys, "--audit", written(tmp_path, lines))
+    assert admits(text, 1, "232.1.0.1")
+    assert "# 1 pair of host and group, refused in the end" in text
+    assert "5 hosts on 1 day; 5 pairs of host and group seen, none admitted unseen" in text
+
+
 def test_an_empty_log_is_a_policy_that_admits_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = proposed(capsys, "--audit", written(tmp_path, []))
     assert not load_policy(text.encode(), "proposed").rules

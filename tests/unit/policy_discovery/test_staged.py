@@ -55,6 +55,16 @@ def test_only_what_would_be_decided_otherwise_is_told(decisions: StagedDecisions
     assert told(decisions) == [("refused", "10.0.0.2", "default", 2)]
 
 
+def test_each_source_that_a_receiver_asks_for_is_judged_for_itself(decisions: StagedDecisions) -> None:
+    of_one = STRICT.replace("receiver, ", "receiver, sources: [10.0.0.9], ").replace("239.", "232.")
+    decisions.use(load_policy(of_one))
+    for source in ("10.0.0.8", "10.0.0.9", "10.0.0.8", "10.0.0.9"):
+        decisions.judge(ALLOWED, host(1), parse_ip("232.1.1.1"), Role.RECEIVER, parse_ip(source), 0.0)
+    (refused,) = (decisions.document(key) for key in decisions.otherwise())
+    assert refused is not None
+    assert (refused["source"], refused["count"], decisions.alike) == ("10.0.0.8", 2, 2)
+
+
 def test_what_no_rule_decided_is_not_judged(decisions: StagedDecisions) -> None:
     judge(decisions, 1, Decision(False, "limits.groups", ""))
     judge(decisions, 1, Decision(False, "(spoofed)", ""))
