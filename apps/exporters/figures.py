@@ -15,7 +15,7 @@ from controller.config.vlans import UNTAGGED
 from controller.discovery.detection import ProbingPace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
-from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, table_figures, vlan_figures
+from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, vlan_figures
 from controller.rules.inspection import Inspection
 from controller.snapshot.events import Severity
 
@@ -114,14 +114,14 @@ def core_figures(core: MulticastCore) -> list[Metric]:
 
 def _table_figures(core: MulticastCore) -> list[Metric]:
     """Return what the multicast core tells of the flow tables that groups go in and out of."""
-    tables = list(table_figures(core))
-    capacities = [
-        ({"dpid": each.dpid, "table": each.table}, each.capacity) for each in tables if each.capacity is not None
-    ]
+    capacities: list[tuple[Labels, Value]] = []
     entries: list[tuple[Labels, Value]] = []
-    for each in tables:
-        for kind, count in (("pinned", each.pinned), ("groups", each.entries)):
-            entries.append(({"dpid": each.dpid, "table": each.table, "kind": kind}, count))
+    for _, each in core.table_view.figures():
+        labels = {"dpid": each.dpid, "table": each.table}
+        entries.append(({**labels, "kind": "groups"}, each.entries))
+        if each.capacity is not None and each.pinned is not None:
+            capacities.append((labels, each.capacity))
+            entries.append(({**labels, "kind": "pinned"}, each.pinned))
     return [(metrics.TABLE_CAPACITY, capacities), (metrics.TABLE_ENTRIES, entries)]
 
 

@@ -59,16 +59,6 @@ class SwitchFigures(NamedTuple):
     in_sync: bool
 
 
-class TableFigures(NamedTuple):
-    """A flow table: entries that it has room for, None where nobody knows, those that stay, and those of groups."""
-
-    dpid: int
-    table: int
-    capacity: int | None
-    pinned: int
-    entries: int
-
-
 def multicast_figures(core: MulticastCore) -> MulticastFigures:
     """Return what is counted now."""
     clock, swapped = core.installer.clock, core.swapping.counters
@@ -89,15 +79,6 @@ def multicast_figures(core: MulticastCore) -> MulticastFigures:
         {"in": swapped["swaps-in"], "out": swapped["swaps-out"]},
         {"carried": swapped["faults"] - dropped, "dropped": dropped},
     )
-
-
-def table_figures(core: MulticastCore) -> Iterator[TableFigures]:
-    """Yield the tables that groups go in and out of; none while all are in."""
-    for document in core.table_view.tables().values():
-        capacity = document["capacity"]
-        yield TableFigures(
-            document["dpid"], document["table"], capacity, document["pinned"] or 0, document["entries"]
-        )
 
 
 def vlan_figures(core: MulticastCore) -> dict[int, VlanFigures]:

@@ -44,7 +44,7 @@ In a storm of joins a group is looked at once for many.
 """
 
 COUNT_INTERVAL_S = 30.0
-"""Between two counts of the entries that stay whatever groups do, while all tables have room."""
+"""Between two counts of the entries that stay whatever groups do; those of short tables come at each reading."""
 
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 30.0
 """How soon a group that found no room after all is tried again, first and at last."""
@@ -169,7 +169,7 @@ class Swapping:
         for address in list(islice(self._touched, GROUPS_PER_TURN)):
             self._touched.pop(address, None)
             effects += self._look(address, now)
-        is_urgent = self._touched or self.tables.is_short
+        is_urgent = self._touched or self.tables.short
         self._settle_s = now + (SETTLE_SOON_S if is_urgent else SETTLE_LATER_S)
         return effects
 
@@ -194,14 +194,12 @@ class Swapping:
         elif entries != self.tables.entries(address):
             self._know(entries)
             self.tables.changed(address, entries)
-        elif not self.tables.is_short:
-            return []
-        return self._make_room(address, entries, now)
+        return self._make_room(address, entries, now) if self.tables.short else []
 
     def _make_room(self, address: bytes, entries: Mapping[int, int], now: float) -> list[Effect]:
         """Have a group that is in leave whole where a table has no room for all that it needs there now."""
         tables = self.tables.tables
-        if not self.tables.is_short or all(tables[table].free >= 0 for table in entries):
+        if all(tables[table].free >= 0 for table in entries):
             return []
         effects = self._leave_ahead(now)
         if any(tables[table].free < 0 for table in entries) and address in self.tables:
@@ -396,7 +394,7 @@ class Swapping:
 
     def look_for_full(self, now: float) -> list[Effect]:
         """Follow switches that refused entries for want of room: groups that they refused go out and wait."""
-        count = self._installer.counters["table-full"]
+        count = self._installer.counters.get("table-full", 0)
         if count == self._full_count:
             return []
         self._full_count = count
@@ -465,9 +463,11 @@ class Swapping:
         self._is_told = False
         self.tables.residence.read(self._counted, now)
         self._counted.clear()
-        if self.limits and (self.tables.is_short or now >= self._count_s):
-            self._count_s = now + COUNT_INTERVAL_S
-            self.limits.count_soon({place_of(table)[0] for table in self.tables.tables})
+        if self.limits:
+            due: Iterable[int] = self.tables.short
+            if now >= self._count_s:
+                self._count_s, due = now + COUNT_INTERVAL_S, self.tables.tables
+            self.limits.count_soon({place_of(table)[0] for table in due})
         effects = self._leave_ahead(now)
         self._look_for_reading()
         return [*effects, *self._thrashing.look(self.tables, self.limits, now)]

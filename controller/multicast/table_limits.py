@@ -37,17 +37,15 @@ def place_of(table: int) -> tuple[int, int]:
     return table >> TABLE_BITS, table & ((1 << TABLE_BITS) - 1)
 
 
-def is_refusal(rule: FlowEntry) -> bool:
-    """Tell whether an entry drops a refused sender, and stays where its group leaves."""
-    return bool(rule.cookie & SENDER_COOKIE_BIT) and not rule.actions
-
-
 def entries_of(rules: Mapping[int, Iterable[FlowEntry]]) -> dict[int, int]:
-    """Return how many entries a group with these at each switch has in each table that would leave with it."""
+    """Return how many entries a group with these at each switch has in each table that would leave with it.
+
+    Those that drop refused senders stay.
+    """
     counts: dict[int, int] = {}
     for dpid, at_switch in rules.items():
         for rule in at_switch:
-            if not is_refusal(rule):
+            if rule.actions or not rule.cookie & SENDER_COOKIE_BIT:
                 table = dpid << TABLE_BITS | rule.key.table
                 counts[table] = counts.get(table, 0) + 1
     return counts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from controller.multicast.groups import GroupPlane
 from controller.multicast.swapping import Swapping
@@ -10,35 +12,46 @@ from controller.multicast.table_limits import UNLIMITED, place_of
 from controller.snapshot.log import Document
 
 
+class TableFigures(NamedTuple):
+    """A flow table: how many entries it has room for, how many stay, None where nobody knows, and those of groups.
+
+    `groups` are in it, and `state` says how short it is of free entries.
+    """
+
+    dpid: int
+    table: int
+    capacity: int | None
+    pinned: int | None
+    entries: int
+    groups: int
+    state: str | None
+
+
 class TableView:
-    """The tables of all switches; none while all groups are in."""
+    """The tables of the switches that are part of the fabric; none while all groups are in."""
 
     def __init__(self, plane: GroupPlane, swapping: Swapping) -> None:
         self._plane = plane
         self._swapping = swapping
 
+    def figures(self) -> Iterator[tuple[int, TableFigures]]:
+        """Yield what each table has room for, and what is in it, with the number of the table among all."""
+        swapping, graph = self._swapping, self._plane.forest.graph
+        for number, table in swapping.tables.tables.items() if swapping.is_used else ():
+            place = place_of(number)
+            if place[0] not in graph:
+                continue
+            count, groups = swapping.limits.of(number), len(table.groups.urn)
+            if count.limit < UNLIMITED:
+                yield number, TableFigures(*place, *count, table.used, groups, table.room.name.lower())
+            else:
+                yield number, TableFigures(*place, None, None, table.used, groups, None)
+
     def tables(self) -> dict[int, Document]:
-        """Return what each table has room for, and what is in it, by the number of the table among all."""
-        swapping = self._swapping
-        if not swapping.is_used:
-            return {}
-        out = self._out_by_switch()
-        found: dict[int, Document] = {}
-        for number, table in swapping.tables.tables.items():
-            dpid, table_no = place_of(number)
-            count = swapping.limits.of(number)
-            is_limited = count.limit < UNLIMITED
-            found[number] = {
-                "dpid": dpid,
-                "table": table_no,
-                "capacity": count.limit if is_limited else None,
-                "pinned": count.pinned if is_limited else None,
-                "entries": table.used,
-                "groups": len(table.groups.urn),
-                "groups_out": out[dpid],
-                "state": table.room.name.lower() if is_limited else None,
-            }
-        return found
+        """Return the same as documents, and how many groups with hosts at the switch are out."""
+        found = dict(self.figures())
+        out = self._out_by_switch() if found else Counter[int]()
+        return {number: {**each._asdict(), "groups_out": out[each.dpid]} for number, each in found.items()}
 
     def _out_by_switch(self) -> Counter[int]:
         """Return how many groups with members or senders at each switch are out."""

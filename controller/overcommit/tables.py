@@ -39,6 +39,8 @@ class SwitchTable(Generic[G]):
 class GroupTables(Generic[G]):
     """Which groups are in, and which of them change places, over the tables of many switches.
 
+    `short` are the tables that have fewer free entries than they should.
+
     Parameters
     ----------
     chance
@@ -52,7 +54,7 @@ class GroupTables(Generic[G]):
         self.tables: dict[int, SwitchTable[G]] = {}
         self._entries: dict[G, Mapping[int, int]] = {}
         self._tight: set[int] = set()
-        self._short: set[int] = set()
+        self.short: set[int] = set()
 
     def set_capacity(self, dpid: int, capacity: int) -> None:
         """Take it that a switch's table has room for so many entries."""
@@ -71,11 +73,6 @@ class GroupTables(Generic[G]):
 
     def __iter__(self) -> Iterator[G]:
         return iter(self._entries)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether some table has fewer free entries than it should."""
-        return bool(self._short)
 
     def entries(self, group: G) -> Mapping[int, int]:
         """Return how many entries a group has at each switch, none where it is out."""
@@ -169,10 +166,10 @@ class GroupTables(Generic[G]):
             self._look_at(dpid, table)
 
     def _look_at(self, dpid: int, table: SwitchTable[G]) -> None:
-        if table.room is TableRoom.HIGH and not is_short(table.free, table.capacity):
+        if table.room is TableRoom.HIGH and not is_short(table.capacity - table.used, table.capacity):
             return
         table.room = next_room(table.room, table.free, table.capacity)
-        for among, least in ((self._tight, TableRoom.HARD), (self._short, TableRoom.SOFT)):
+        for among, least in ((self._tight, TableRoom.HARD), (self.short, TableRoom.SOFT)):
             if table.room >= least:
                 among.add(dpid)
             else:

@@ -465,3 +465,15 @@ def test_tables_are_shown(make_world):
     member = [row for row in world.core.table_view.tables().values() if row["dpid"] == world.hosts["h5"].dpid]
     assert {row["groups_out"] for row in member} == {2}
     assert {row["state"] for row in rows} == {"high"}
+
+
+def test_tables_of_a_switch_that_is_gone_are_not_shown(make_world):
+    world = joined(overcommitted(make_world), 3)
+    assert_served(world, 0)
+    world.settle()
+    leaf = world.hosts["h5"].dpid
+    assert leaf in {figures.dpid for _, figures in world.core.table_view.figures()}
+    world.disconnect(leaf)
+    world.settle()
+    assert leaf not in {figures.dpid for _, figures in world.core.table_view.figures()}
+    assert leaf not in {row["dpid"] for row in world.core.table_view.tables().values()}
