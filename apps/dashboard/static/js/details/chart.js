@@ -13,6 +13,7 @@ const METRICS = {
   tx_utilisation_pct: "Sending, utilisation",
   errors_pps: "Errors, both directions",
 };
+/** Between two readings of an hour; of a longer stretch as much longer. */
 const AGAIN_MS = 10_000;
 /** Lengths of a stretch in seconds; the last hour is what the monitor remembers, others are in its files. */
 const STRETCHES = {3600: "hour", 86_400: "day", 604_800: "week", 2_592_000: "30 days"};
@@ -49,7 +50,7 @@ export function History({dpid, port_no}) {
     };
     setData(null);
     load();
-    const timer = setInterval(load, AGAIN_MS);
+    const timer = setInterval(load, (AGAIN_MS * length) / 3600);
     return () => {
       abort.abort();
       clearInterval(timer);
