@@ -179,6 +179,16 @@ class ControllerProcess(processes.ManagedProcess):
                 raise EmulationError(f"the controller has not written {text!r}:\n{self.log()[-4000:]}")
             time.sleep(POLL_S)
 
+    def wait_for(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
+        """Wait until `reached` returns something true, `what` says what that means, and return it."""
+        deadline = time.monotonic() + timeout_s
+        while not (found := reached()):
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise EmulationError(f"not within {timeout_s} s: {what}; log:\n{self.log()[-4000:]}")
+            time.sleep(status.POLL_S)
+        return found
+
     def show(self, what: str) -> Any:
         """Return the controller's ``status`` or ``groups``."""
         self.check_alive()

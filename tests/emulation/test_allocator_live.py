@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -61,14 +60,6 @@ class Fabric:
         assert not isinstance(answer.get("error"), str), answer
         return answer
 
-    def wait(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
-        deadline = time.monotonic() + timeout_s
-        while not (found := reached()):
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-            self.controller.check_alive()
-            time.sleep(0.2)
-        return found
-
     def uplinks(self) -> dict[str, Any]:
         """The ports by which the sender's ToR reaches the fabric."""
         found = self.ask("allocate-watch", node=self.tor, role="trunk")["ports"]
@@ -117,7 +108,7 @@ def run(capsys: pytest.CaptureFixture[str], socket: Path, *words: str) -> tuple[
 
 
 def test_before_the_first_period_ends_ports_say_so(sending: Fabric):
-    uplinks = sending.wait(sending.uplinks, "uplinks are known", 10.0)
+    uplinks = sending.controller.wait_for(sending.uplinks, "uplinks are known", 10.0)
     early = ("first averaging period", "provisional", "never measured", "no utilisation")
     for port in uplinks.values():
         assert port["measurement"].startswith(early)
@@ -145,7 +136,7 @@ def test_failure_domains_are_those_of_the_fat_tree(sending: Fabric):
 def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
     sending: Fabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    loaded = sending.wait(sending.loaded, "the first period is over and one uplink is loaded", 90.0)
+    loaded = sending.controller.wait_for(sending.loaded, "the first period is over and one uplink is loaded", 90.0)
     (free,) = set(sending.uplinks()) - {loaded}
     request = tmp_path / "request.json"
     request.write_text(json.dumps({"count": 1, "levels": ["switch"], "ports": [loaded, free]}))
@@ -162,7 +153,7 @@ def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
 
 
 def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: pytest.CaptureFixture[str]):
-    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
     words = ("pool", "--live", "--type", "tor", "--role", "trunk", "--count", "2", "--size-pct", "50")
     code, answer = run(capsys, sending.controller.socket, *words)
     assert code == 0
@@ -175,10 +166,12 @@ def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: py
 
 
 def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
-    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
     (free,) = set(sending.uplinks()) - {loaded}
     far = next(dpid for dpid in sending.tors if dpid != sending.tor)
-    sending.wait(lambda: sending.uplinks()[loaded]["told_pct"] > LEAST_PCT, "trees know the metric", 30.0)
+    sending.controller.wait_for(
+        lambda: sending.uplinks()[loaded]["told_pct"] > LEAST_PCT, "trees know the metric", 30.0
+    )
     for group in GROUPS:
         for place in (sending.tor, far):
             sending.ask("static-member-add", dpid=place, port_no=EDGE_PORT, group=group)
@@ -189,11 +182,11 @@ def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
 
 
 def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):
-    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
-    sending.wait(lambda: _kept(sending, loaded), "the metric is on disk", 10.0)
+    loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
+    sending.controller.wait_for(lambda: _kept(sending, loaded), "the metric is on disk", 10.0)
     sending.controller.restart()
-    sending.wait(sending.controller.socket.exists, "the controller answers", 10.0)
-    sending.wait(lambda: sending.tor in _dpids(sending), "the switch is back", 20.0)
+    sending.controller.wait_for(sending.controller.socket.exists, "the controller answers", 10.0)
+    sending.controller.wait_for(lambda: sending.tor in _dpids(sending), "the switch is back", 20.0)
     port = next(port for port in sending.ask("allocate-watch", count=1000)["ports"] if port["id"] == loaded)
     assert port["usage"] > LEAST_PCT
 

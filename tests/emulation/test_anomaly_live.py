@@ -6,7 +6,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -109,14 +109,6 @@ class Compared:
         answer = query(self.controller.socket, {"changes": {"events": {"anomaly": 0}}})
         return list(answer["sections"]["events"]["anomaly"]["put"].values())
 
-    def wait(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
-        deadline = time.monotonic() + timeout_s
-        while not (found := reached()):
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}: {self.shown()}"
-            self.controller.check_alive()
-            time.sleep(0.2)
-        return found
-
     def windows(self) -> int:
         """How many windows the least experienced uplink has been learnt from."""
         groups = {group["peer_group"]: group for group in self.shown()["peer_groups"]}
@@ -200,13 +192,15 @@ def _path(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) ->
 
 
 def test_a_calm_run_raises_nothing_and_the_port_whose_cable_loses_packets_is_named(compared: Compared):
-    compared.wait(lambda: compared.shown()["tally"].get("windows", 0) > 500, "windows are judged", 30.0)
+    compared.controller.wait_for(
+        lambda: compared.shown()["tally"].get("windows", 0) > 500, "windows are judged", 30.0
+    )
     query(compared.controller.socket, {"do": "anomaly-retrain"})
-    compared.wait(lambda: compared.windows() >= 8, "thresholds are learnt", 45.0)
+    compared.controller.wait_for(lambda: compared.windows() >= 8, "thresholds are learnt", 45.0)
     assert [event["text"] for event in compared.events() if event["state"] == "raised"] == []
     cable = compared.busiest()
     cable.lose()
-    wanted = compared.wait(
+    wanted = compared.controller.wait_for(
         lambda: [found for found in compared.shown()["anomalies"] if found["metric"] == "lost_pct"],
         "the loss is seen",
         20.0,
@@ -219,9 +213,9 @@ def test_a_calm_run_raises_nothing_and_the_port_whose_cable_loses_packets_is_nam
 
 def test_open_anomalies_and_thresholds_outlast_a_restart(compared: Compared):
     (before,) = [found for found in compared.shown()["anomalies"] if found["metric"] == "lost_pct"]
-    compared.wait(compared.kept, "the anomaly is on disk", 10.0)
+    compared.controller.wait_for(compared.kept, "the anomaly is on disk", 10.0)
     compared.controller.restart()
-    compared.wait(compared.controller.socket.exists, "the controller answers", 10.0)
+    compared.controller.wait_for(compared.controller.socket.exists, "the controller answers", 10.0)
     shown = compared.shown()
     (after,) = [found for found in shown["anomalies"] if found["metric"] == "lost_pct"]
     assert (after["member"], after["since_s"]) == (before["member"], before["since_s"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -55,14 +54,6 @@ class Watched:
         events = answer["sections"]["events"]["anomaly"]["put"].values()
         return [(each["state"], each["dpid"], each["port_no"]) for each in events if each["kind"] == "normalcy"]
 
-    def wait(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
-        deadline = time.monotonic() + timeout_s
-        while not (found := reached()):
-            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-            self.controller.check_alive()
-            time.sleep(0.2)
-        return found
-
 
 @pytest.fixture(scope="module")
 def watched(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
@@ -88,17 +79,17 @@ def is_learnt(series: dict[str, Any] | None) -> bool:
 def test_a_port_that_carries_what_it_never_did_is_told_and_told_again_when_that_is_over(
     watched: Watched, capsys: pytest.CaptureFixture[str]
 ):
-    watched.wait(lambda: is_learnt(watched.series("rx_bytes_per_s", capsys)), "a day is learnt", 70.0)
+    watched.controller.wait_for(lambda: is_learnt(watched.series("rx_bytes_per_s", capsys)), "a day is learnt", 70.0)
     place = (watched.dpid, watched.port_no)
     assert ("raised", *place) not in watched.told()
     address = watched.fabric.address("h2")
     watched.fabric.run_on("h1", "ping", "-q", "-i", "0.002", "-w", "6", "-s", "1200", address)
-    watched.wait(lambda: ("raised", *place) in watched.told(), "the port is told", 10.0)
-    watched.wait(lambda: ("cleared", *place) in watched.told(), "it is over", 15.0)
+    watched.controller.wait_for(lambda: ("raised", *place) in watched.told(), "the port is told", 10.0)
+    watched.controller.wait_for(lambda: ("cleared", *place) in watched.told(), "it is over", 15.0)
 
 
 def test_bounds_outlast_a_restart(watched: Watched, capsys: pytest.CaptureFixture[str]):
     watched.controller.restart()
-    watched.wait(watched.controller.socket.exists, "the controller answers", 10.0)
-    learnt = watched.wait(lambda: watched.series("rx_bytes_per_s", capsys), "the port is known", 15.0)
+    watched.controller.wait_for(watched.controller.socket.exists, "the controller answers", 10.0)
+    learnt = watched.controller.wait_for(lambda: watched.series("rx_bytes_per_s", capsys), "the port is known", 15.0)
     assert learnt["learnt_pct"] >= 90
