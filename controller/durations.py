@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+
+_WRITTEN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)([smhd])\Z")
+_UNITS_S = {"s": 1.0, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
+
+
+def parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration as commands take it, such as ``1.5h`` or ``7d``; None where it is none."""
+    written = _WRITTEN.match(text)
+    return None if written is None else float(written[1]) * _UNITS_S[written[2]]
 
 
 def format_duration(duration_s: float) -> str:

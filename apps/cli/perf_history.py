@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -26,6 +25,7 @@ from apps.cli.times import add_zone, clock_of
 from apps.exporters.history import read_history
 from apps.exporters.history_stream import NotInOrder, Slice, stream_counters
 from apps.exporters.schema import HistoryFileError, RecordKind
+from controller.durations import parse_duration
 from controller.performance.counters import UNSUPPORTED
 from controller.performance.ports import PortRows
 
@@ -36,8 +36,6 @@ FEW_PORTS = 1 << 15
 """Samples of so few ports are compared a port's first, second and so on at a time, for they repeat soon."""
 
 DEFAULT_AGE, DEFAULT_AGE_OF_HOURS = "1h", "1d"
-_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])\Z")
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,8 +188,9 @@ def _directory() -> Path:
 
 def read_time(text: str, field: str, now_s: float) -> float:
     """Return a time in epoch seconds; InputError names the field of what is none. ISO 8601 without a zone is UTC."""
-    if match := _AGE.match(text):
-        return now_s - float(match[1]) * _UNITS_S[match[2]]
+    age_s = parse_duration(text)
+    if age_s is not None:
+        return now_s - age_s
     try:
         at_s = float(text)
     except ValueError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, printable
+from controller.durations import parse_duration
 
 if TYPE_CHECKING:
     from controller.policy_discovery.change_table import ChangeTable
@@ -19,8 +19,6 @@ HELP = "find the rules that a log of changes follows, and which resources deviat
 
 METHODS = ("cover", "seed")
 LISTED = 8
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])\Z")
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +87,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _span(text: str) -> float:
-    found = _SPAN.match(text)
-    if found is None or not float(found[1]) > 0:
+    span_s = parse_duration(text)
+    if not span_s:
         raise InputError(f"--window {text[:64]!r}: expected a number above 0 and s, m, h or d, such as 30d")
-    return float(found[1]) * _UNITS_S[found[2]]
+    return span_s
 
 
 def _policies(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from apps.cli.probe_file import read_script
 from apps.cli.probe_output import aggregate_lines, print_lost, shown
 from apps.cli.refresh import CLEAR
 from apps.end_signals import EndSignals
-from controller.durations import format_duration
+from controller.durations import format_duration, parse_duration
 
 HELP = "have a script look at the running controller until its time is over, or Ctrl-C"
 
@@ -34,8 +34,6 @@ LINES_DRAWN = 10
 """Lines of `print` that stand above the aggregates on a terminal."""
 
 ENDS_WELL = ("its time is over", "exit() was called", "it was stopped")
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,8 +144,7 @@ def _script(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _duration(text: str) -> float:
-    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
-    try:
-        return float(number) * _UNITS[unit]
-    except ValueError:
-        raise InputError(f"--for: {text!r} is no duration such as 30s, 5m or 2h") from None
+    duration_s = parse_duration(text)
+    if duration_s is None:
+        raise InputError(f"--for: {text[:64]!r} is no duration such as 30s, 5m or 2h")
+    return duration_s

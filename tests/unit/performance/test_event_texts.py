@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from controller.durations import format_duration
+from controller.durations import format_duration, parse_duration
 from controller.performance.event_texts import event_text
 from controller.performance.events import EventState, PortEvent, PortSeverity
 from controller.performance.thresholds import DEFAULT_RULES, WATCHED
@@ -107,3 +107,18 @@ def test_thresholds_of_the_defaults_are_told_in_whole_numbers() -> None:
 )
 def test_durations_have_their_two_largest_units(duration_s: float, text: str) -> None:
     assert format_duration(duration_s) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_s"),
+    [("30s", 30.0), ("1.5h", 5400.0), ("5m", 300.0), ("7d", 604_800.0), ("0s", 0.0)],
+)
+def test_durations_are_read_as_commands_take_them(text: str, duration_s: float) -> None:
+    assert parse_duration(text) == duration_s
+
+
+@pytest.mark.parametrize(
+    "text", ["", "30", "s", "-5s", "nan", "nans", "infs", "1e9s", "5 m", "5w", "5m\n", "9999999999999s"]
+)
+def test_what_is_no_duration_is_none(text: str) -> None:
+    assert parse_duration(text) is None
