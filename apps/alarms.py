@@ -100,8 +100,13 @@ class AlarmsApp(DeclaredApp, FabricApp):
 
     def feed(self, event: Any) -> None:
         """Give the core an event, unless another controller looks after the fabric."""
-        if not self._follows:
+        if self.takes_events:
             super().feed(event)
+
+    @property
+    def takes_events(self) -> bool:  # type: ignore[override]
+        """Whether the core is given anything: not while another controller looks after the fabric."""
+        return not self._follows
 
     @property
     def deadline_s(self) -> float | None:

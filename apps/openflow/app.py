@@ -100,6 +100,8 @@ class App(BaseApp):
     """Made by the subclass before `start`; its transaction ids carry `core.xid_tag` in their upper 8 bits."""
     policy_file: InForce
     """Made by the subclass; it says where the process serves Prometheus."""
+    takes_events = True
+    """Whether the core is given what the app is fed with."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -12,6 +12,7 @@ class AppWatch:
     """Who looks at an app, or at what apps share of switches, by the types of events and effects.
 
     Its `feed` and `perform` stand before those of the owner while somebody looks; all is used on the owner's loop.
+    Events that the owner's core is not given, since it `takes_events` no more, are seen by nobody.
     """
 
     def __init__(self, owner: Any) -> None:
@@ -43,11 +44,11 @@ class AppWatch:
                 own[name] = stand_in(getattr(self._owner, name))
 
     def _feed(self, plain: Callable[[Any], None]) -> Callable[[Any], None]:
-        watchers_of = self._at["event"].get
+        owner, watchers_of = self._owner, self._at["event"].get
 
         def feed(event: Any) -> None:
             watchers = watchers_of(type(event))
-            if watchers is not None:
+            if watchers is not None and owner.takes_events:
                 for watch in watchers:
                     watch(event)
             plain(event)

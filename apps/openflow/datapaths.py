@@ -42,6 +42,8 @@ class Sharer(Protocol):
 class Datapaths:
     """The `core` of the apps that keep flow entries, each known by the tag of its transaction ids."""
 
+    takes_events = True
+
     def __init__(self, reactor: Reactor, southbound: Southbound) -> None:
         self._reactor = reactor
         self._southbound = southbound

@@ -106,6 +106,7 @@ class DeclaredApp(App):
         if self.actions is not None:
             self.actions.flush()
             self._reports.look_at(OUTPUT_FAILED, "actions", self.actions.fault)
+        self._reports.look_at(OUTPUT_FAILED, "actions-of-probes", PROBES.log_fault(self))
 
     def policy_was_read(self, reading: PolicyReading) -> None:
         """Go by another policy, unless the file is faulty."""

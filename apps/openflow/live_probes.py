@@ -11,11 +11,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.actions import logged
 from apps.openflow.app_watch import AppWatch
-from apps.openflow.framework import DATAPATHS, SWITCHES, hub
+from apps.openflow.framework import DATAPATHS, SWITCHES
 from apps.openflow.questions import Unanswered
 from apps.probe_points import SHARED, points_of
 from apps.state_dir import ActionLog, socket_path, state_dir
@@ -72,10 +73,12 @@ class _Part:
         self._live.end_on_loop(self, self.run.ending or self._live.why_over())
 
     def attach(self) -> None:
-        """Begin, and fire from here on."""
+        """Begin, and fire from here on, unless it has ended on another loop already."""
+        if self._live.reason:
+            return
         self.is_attached = True
         self.app.reactor.add(self)
-        self._live.budget(self).script_count += 1
+        self.run.budget.script_count += 1
         self.run.begin()
         watchers = self.run.watchers(point for _watched, point in self._points)
         for watched, point in self._points:
@@ -86,12 +89,12 @@ class _Part:
     def detach(self) -> None:
         """Fire no more; what is to be done at the end is done."""
         if self.is_attached:
-            self.is_attached = False
             for unwatch in self._watching:
                 unwatch()
             self.app.reactor.remove(self)
-            self._live.budget(self).script_count -= 1
+            self.run.budget.script_count -= 1
             self.run.end()
+            self.is_attached = False
 
     def found(self, known_lines: int) -> Found:
         """Return what was found so far."""
@@ -109,7 +112,9 @@ class LiveProbe:
         One for each loop.
     """
 
-    def __init__(self, number: str, script: Script, by: str | None, for_s: float, tell: Callable[[LiveProbe], None]):
+    def __init__(
+        self, number: str, script: Script, by: str | None, for_s: float, tell: Callable[[LiveProbe, App], None]
+    ) -> None:
         self.number = number
         self.script = script
         self.by = by
@@ -117,14 +122,9 @@ class LiveProbe:
         self.begun_s = time.time()
         self.reason = ""
         self.parts: list[_Part] = []
-        self._budgets: dict[str, LoopBudget] = {}
         self._over_s = time.monotonic() + for_s
         self._seen_s = time.monotonic()
         self._tell = tell
-
-    def use(self, budgets: dict[str, LoopBudget]) -> None:
-        """Take of these budgets, by the names of loops."""
-        self._budgets = budgets
 
     @property
     def ends_s(self) -> float:
@@ -139,10 +139,6 @@ class LiveProbe:
         """Go on: somebody looks at it."""
         self._seen_s = time.monotonic()
 
-    def budget(self, part: _Part) -> LoopBudget:
-        """Return the budget of a part's loop."""
-        return self._budgets[part.app.reactor.name]
-
     def end_on_loop(self, part: _Part, reason: str) -> None:
         """End; on the loop of one part, which has the others end on theirs."""
         part.detach()
@@ -151,12 +147,17 @@ class LiveProbe:
             for other in self.parts:
                 if other is not part:
                     other.app.reactor.call(self.end_on_loop, other, reason)
-            self._tell(self)
+            self._tell(self, part.app)
 
     def stop(self, reason: str) -> None:
         """End, and return when it has ended on all loops; on a thread of the socket."""
         for part in self.parts:
             part.app.ask(partial(self.end_on_loop, part, reason))
+
+    def stop_soon(self, reason: str) -> None:
+        """End on each loop when that comes to it."""
+        for part in self.parts:
+            part.app.reactor.call(self.end_on_loop, part, reason)
 
     def about(self) -> dict[str, Any]:
         """Return what it is, JSON-able."""
@@ -172,9 +173,9 @@ class LiveProbe:
 
     def look(self, known_lines: Sequence[int]) -> dict[str, Any]:
         """Return what it is and has found; all of it where it has ended."""
+        has_ended = bool(self.reason) and not any(part.is_attached for part in self.parts)
         known = itertools.chain(known_lines, itertools.repeat(0))
         parts = [self._found(part, count) for part, count in zip(self.parts, known, strict=False)]
-        has_ended = bool(self.reason) and not any(part.is_attached for part in self.parts)
         lines = [part.line_count for part in parts]
         about = {**self.about(), "ended": self.reason if has_ended else None}
         return {**about, "lines": lines, **document(parts, None if has_ended else ROWS_LOOKED_AT)}
@@ -184,6 +185,18 @@ class LiveProbe:
             answer: Found = part.app.ask(partial(part.found, known_lines))
             return answer
         return found(part.run.findings().run, None, known_lines)
+
+
+class _LoopLog(ActionLog):
+    """The log of actions, to which any thread adds and one loop writes: `call` has work done there."""
+
+    def __init__(self, path: Path, logger: logging.Logger, call: Callable[..., None]) -> None:
+        super().__init__(path, logger)
+        self._call = call
+
+    def add(self, action: str, asked: Mapping[str, Any], by: str | None, refused: str | None) -> None:
+        """Have the loop put it on the disk."""
+        self._call(super().add, action, asked, by, refused)
 
 
 class LiveProbes:
@@ -196,7 +209,8 @@ class LiveProbes:
         self._probes: dict[str, LiveProbe] = {}
         self._numbers = itertools.count(1)
         self._server: StatusServer | None = None
-        self._actions: ActionLog | None = None
+        self._keeper: App | None = None
+        self._actions: _LoopLog | None = None
         self._logger = logging.getLogger("vsrt")
 
     # Apps that come and go
@@ -204,8 +218,10 @@ class LiveProbes:
     def join(self, app: App) -> None:
         """Have scripts look at an app from here on; the first one has questions about scripts answered."""
         self._apps[app.name.lower()] = app
+        if self._keeper is None:
+            self._keeper = app
         if self._server is None:
-            views = {"probes": self._list, "probe-points": self._points}
+            views = {"probes": self._list}
             actions = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
             self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
             self._server.start()
@@ -217,24 +233,39 @@ class LiveProbes:
             return
         for probe in self._running():
             if any(part.app.reactor is app.reactor for part in probe.parts):
-                probe.stop(f"{name} ended")
+                try:
+                    probe.stop(f"{name} ended")
+                except Unanswered:  # a loop is busy, and has it end before its apps do
+                    probe.stop_soon(f"{name} ended")
+        if app is self._keeper:
+            self._keeper = next(iter(self._apps.values()), None)
         self._watched.pop(name, None)
         if not self._apps and self._server is not None:
             self._server.stop()
             self._server = None
             self._watched.clear()
 
+    def log_fault(self, app: App) -> str | None:
+        """Return why nothing can be logged, to the app that answers for it, on its loop; None where all is well."""
+        if self._actions is None or app is not self._keeper:
+            return None
+        self._actions.flush()
+        return self._actions.fault
+
+    def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Have the log written by the app that answers for it."""
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.reactor.call(work, *arguments)
+
     # Questions
 
     def _list(self) -> dict[str, Any]:
         return {"probes": [probe.about() for probe in self._running()]}
 
-    def _points(self) -> dict[str, Any]:
-        return {"points": [point.name for point in self._catalogue().find("*")]}
-
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         if self._actions is None:
-            self._actions = ActionLog(state_dir() / "actions.jsonl", self._logger)
+            self._actions = _LoopLog(state_dir() / "actions.jsonl", self._logger, self._keep)
         return logged(self._actions, "probe-run", asked, self._begin)
 
     def _begin(self, asked: dict[str, Any], by: str | None) -> dict[str, Any]:
@@ -250,18 +281,17 @@ class LiveProbes:
             script = load(text, self._catalogue())
         except ScriptFault as fault:
             raise QuestionRefused(str(fault), "script", "script-fault") from None
-        if len(self._running()) >= settings.scripts:
-            raise QuestionRefused(f"{settings.scripts} scripts run already, and no more may (`vsrt probe ps`).")
         probe = LiveProbe(str(next(self._numbers)), script, by, float(for_s), self._tell)
-        probe.use(self._budgets)
         probe.parts = list(self._parts(probe, settings))
         self._probes[probe.number] = probe
+        if len(self._running()) > settings.scripts:  # counted with it: others may begin at the same time
+            del self._probes[probe.number]
+            raise QuestionRefused(f"{settings.scripts} scripts run already, and no more may (`vsrt probe ps`).")
         try:
             for part in probe.parts:
                 part.app.ask(part.attach)
         except Unanswered:
-            for part in probe.parts:
-                part.app.reactor.call(probe.end_on_loop, part, "a loop was too busy to begin")
+            probe.stop_soon("a loop was too busy to begin")
             raise
         return probe.about()
 
@@ -313,9 +343,7 @@ class LiveProbes:
         return next(app for app in self._apps.values() if app.reactor is SWITCHES)
 
     def _watched_of(self, name: str) -> AppWatch:
-        if name not in self._watched:
-            self._watched[name] = AppWatch(DATAPATHS if name == SHARED else self._apps[name])
-        return self._watched[name]
+        return self._watched.setdefault(name, AppWatch(DATAPATHS if name == SHARED else self._apps[name]))
 
     def _settings(self) -> Probes:
         return next(iter(self._apps.values())).policy_file.reading.policy.probes
@@ -323,19 +351,17 @@ class LiveProbes:
     def _running(self) -> list[LiveProbe]:
         return [probe for probe in list(self._probes.values()) if not probe.reason]
 
-    def _tell(self, probe: LiveProbe) -> None:
-        """Note that a script has ended; on a loop."""
+    def _tell(self, probe: LiveProbe, app: App) -> None:
+        """Note that a script has ended; on the loop of an app at which it looked."""
         ended = [each.number for each in list(self._probes.values()) if each.reason]
         for number in ended[:-ENDED_BOUND]:
             self._probes.pop(number, None)
-        if probe.reason in (OVER_BUDGET, FAULTY) and probe.parts:
+        if probe.reason in (OVER_BUDGET, FAULTY):
             text = f"The probe {probe.number} was unloaded: {probe.reason}."
-            probe.parts[0].app.notice(Notice(PROBE_ENDED, text))
-        hub.spawn(self._log_end, probe)
-
-    def _log_end(self, probe: LiveProbe) -> None:
+            app.notice(Notice(PROBE_ENDED, text))
         if self._actions is not None:
-            self._actions.add("probe-end", {"id": probe.number, "why": probe.reason}, probe.by, None)
+            asked = {"id": probe.number, "script": probe.script.text, "why": probe.reason}
+            self._actions.add("probe-end", asked, probe.by, None)
 
 
 def _known_lines(asked: Mapping[str, Any]) -> list[int]:

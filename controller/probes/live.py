@@ -64,6 +64,8 @@ class LoopRun:
     ----------
     ending
         Why the script is to end, empty while it is not: nothing fires any more then.
+    budget
+        As given.
     """
 
     def __init__(
@@ -77,7 +79,8 @@ class LoopRun:
     ) -> None:
         self.ending = ""
         self._probe = Probe(script, script.new_run(keys=keys, lines_per_s=LINES_PER_S))
-        self._clock, self._cpu_clock, self._budget = clock, cpu_clock, budget
+        self.budget = budget
+        self._clock, self._cpu_clock = clock, cpu_clock
         self._left = self._granted = self._timed = self._skipped = 0
         self._window_end_ns = self._spent_ns = self._share_ns = 0
         self._timing_ns = timing_ns
@@ -174,7 +177,7 @@ class LoopRun:
         was_long_ago = now_ns >= self._window_end_ns + WINDOW_NS
         self._full_windows = self._full_windows + 1 if self._is_full and not was_long_ago else 0
         self._window_end_ns = now_ns + WINDOW_NS
-        self._spent_ns, self._share_ns, self._is_full = 0, self._budget.share_ns(), False
+        self._spent_ns, self._share_ns, self._is_full = 0, self.budget.share_ns(), False
         if was_long_ago:
             self._last_grant = 0
         if self._full_windows >= FULL_WINDOWS:

@@ -21,6 +21,8 @@ class Told(NamedTuple):
 class Owner:
     """Notes what it takes, and performs an effect for each."""
 
+    takes_events = True
+
     def __init__(self) -> None:
         self.noted: list[Any] = []
 
@@ -58,6 +60,16 @@ def test_nothing_is_left_when_nobody_looks_any_more():
         watched.remove("effect", Told, first)
         assert set(vars(owner)) == {"noted"}
     assert owner.feed.__func__ is Owner.feed
+
+
+def test_what_the_owner_does_not_take_is_seen_by_nobody():
+    owner, seen = Owner(), []
+    AppWatch(owner).add("event", Asked, seen.append)
+    owner.takes_events = False
+    owner.feed(Asked(1))
+    owner.takes_events = True
+    owner.feed(Asked(2))
+    assert seen == [Asked(2)]
 
 
 def test_what_the_owner_raises_passes():

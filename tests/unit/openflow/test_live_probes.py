@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,17 @@ import pytest
 
 pytest.importorskip("os_ken")
 
-from apps.openflow import live_probes
+from apps.openflow import live_probes, questions
+from apps.openflow.app import App
 from apps.openflow.live_probes import CLIENT_GONE, ENDED_BOUND, LEASE_S, STOPPED, TIME_OVER, LiveProbes
+from apps.policy_file import PolicyFile, PolicyReading
 from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.probe_settings import Probes
+from controller.config.settings import Monitor, PrometheusEndpoint
 from controller.effects import Notice
 from controller.events import DeadlineReached, PacketReceived
+from controller.probes.findings import ROWS_LOOKED_AT
 from controller.probes.live import EXITED, OVER_BUDGET
 from served_app import NotingApp, NotingCore, serving
 
@@ -36,11 +43,29 @@ class Core(NotingCore):
         return [Notice("ninth", "It is of switch 9.")] if getattr(event, "dpid", 0) == 9 else []
 
 
-class Bench:
-    """An app, the scripts that look at it, and who asks for them."""
+class Beside(App):
+    """An app on a loop of its own."""
 
-    def __init__(self, app: NotingApp, path: Path) -> None:
-        self.app = app
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = Core()
+        self.policy_file = PolicyFile(self.logger)
+        self.policy_file.reading = PolicyReading(
+            Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+        )
+
+
+class Beyond(Beside):
+    """Another one."""
+
+
+class Bench:
+    """Three apps, the scripts that look at them, and who asks for them."""
+
+    def __init__(self, apps: tuple[NotingApp, Beside, Beyond], probes: LiveProbes, path: Path) -> None:
+        self.apps = apps
+        self.app, self.beside, self.beyond = apps
+        self.probes = probes
         self.path = path
 
     def ask(self, **question: Any) -> Any:
@@ -66,7 +91,31 @@ class Bench:
 
     @property
     def is_as_it_was(self) -> bool:
-        return not {"feed", "perform"} & set(vars(self.app))
+        return not any({"feed", "perform"} & set(vars(app)) for app in self.apps)
+
+    @contextmanager
+    def busy(self, app: App) -> Iterator[None]:
+        """Keep the loop of an app busy, so that questions wait."""
+        begun, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            begun.set()
+            over.wait()
+
+        app.reactor.call(hold)
+        assert begun.wait(TIMEOUT_S)
+        try:
+            yield
+        finally:
+            over.set()
+
+    def ask_busy(self, app: App, **question: Any) -> queue.Queue[Any]:
+        """Ask on a thread, until the question waits for the loop; return where the answer will be."""
+        answers: queue.Queue[Any] = queue.Queue()
+        before = app.reactor.backlog
+        threading.Thread(target=lambda: answers.put(self.ask(**question))).start()
+        self.wait(lambda: app.reactor.backlog > before)
+        return answers
 
     def wait(self, reached: Callable[[], Any]) -> Any:
         until_s = time.monotonic() + TIMEOUT_S
@@ -80,15 +129,18 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setenv("VSRT_STATE_DIR", str(tmp_path))
     monkeypatch.setenv("VSRT_SOCKET", str(tmp_path / "s"))
-    with serving(NotingApp) as (app,):
-        app.core = Core()
+    with serving(NotingApp, Beside, Beyond) as apps:
+        apps[0].core = Core()
         probes = LiveProbes()
-        probes.join(app)
+        for app in apps:
+            probes.join(app)
+        bench = Bench(apps, probes, tmp_path / "s")
         try:
-            yield Bench(app, tmp_path / "s")
+            yield bench
         finally:
-            probes.leave(app)
-        assert not {"feed", "perform"} & set(vars(app))
+            for app in apps:
+                probes.leave(app)
+        assert bench.is_as_it_was
 
 
 def test_a_script_counts_what_happens_until_it_is_stopped(bench: Bench, tmp_path: Path):
@@ -106,7 +158,8 @@ def test_a_script_counts_what_happens_until_it_is_stopped(bench: Bench, tmp_path
     actions = tmp_path / "actions.jsonl"
     begun, ended = bench.wait(lambda: (lines := actions.read_text().splitlines())[1:] and map(json.loads, lines))
     assert (begun["action"], begun["asked"]["script"], begun["by"]) == ("probe-run", COUNT, "me")
-    assert (ended["action"], ended["asked"]) == ("probe-end", {"id": number, "why": STOPPED})
+    assert (ended["action"], ended["by"]) == ("probe-end", "me")
+    assert ended["asked"] == {"id": number, "script": COUNT, "why": STOPPED}
 
 
 def test_effects_are_seen_and_performed(bench: Bench):
@@ -185,6 +238,47 @@ def test_a_policy_may_forbid_scripts_and_bound_them(bench: Bench):
     assert bench.look(number)["lost_keys"] == 1
     bench.app.policy_file.reading = reading._replace(policy=Policy(probes=Probes(enabled=False)))
     assert "switched off" in bench.ask(do="probe-run", script=COUNT)["error"]
+
+
+def test_one_that_ends_on_a_loop_does_not_begin_on_another(bench: Bench):
+    clauses = (f"{app}:event:PacketReceived {{ exit(); }}" for app in ("noting", "beside", "beyond"))
+    with bench.busy(bench.beside):
+        begun = bench.ask_busy(bench.beside, do="probe-run", script=" ".join(clauses))
+        bench.feed_on_loop(7)
+        bench.wait(lambda: "feed" not in vars(bench.app))
+    assert bench.look(begun.get(timeout=TIMEOUT_S)["id"])["ended"] == EXITED
+    assert bench.is_as_it_was
+
+
+def test_what_ends_while_it_is_looked_at_is_shown_whole_once_it_is_told_to_have_ended(bench: Bench):
+    number = bench.begin(COUNT)
+    bench.feed_on_loop(*range(2 * ROWS_LOOKED_AT))
+    with bench.busy(bench.app):
+        stopped = bench.ask_busy(bench.app, do="probe-stop", id=number)
+        looked = bench.ask_busy(bench.app, do="probe-look", id=number)
+    found = looked.get(timeout=TIMEOUT_S)
+    assert found["ended"] is None or len(found["aggregates"]["n"]) == 2 * ROWS_LOOKED_AT
+    assert len(stopped.get(timeout=TIMEOUT_S)["aggregates"]["n"]) == 2 * ROWS_LOOKED_AT
+
+
+def test_an_app_ends_though_its_loop_is_busy(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(questions, "BEGIN_S", 0.05)
+    bench.begin(COUNT)
+    with bench.busy(bench.app):
+        bench.probes.leave(bench.app)
+        assert not bench.is_as_it_was
+    bench.wait(lambda: bench.is_as_it_was)
+
+
+def test_where_the_log_cannot_be_written_it_is_told_and_made_up_for(bench: Bench, tmp_path: Path):
+    actions = tmp_path / "actions.jsonl"
+    actions.mkdir()
+    bench.ask(do="probe-stop", id=bench.begin(COUNT))
+    assert str(actions) in bench.on_loop(lambda: bench.probes.log_fault(bench.app))
+    assert bench.on_loop(lambda: bench.probes.log_fault(bench.beside)) is None
+    actions.rmdir()
+    assert bench.on_loop(lambda: bench.probes.log_fault(bench.app)) is None
+    assert [json.loads(line)["action"] for line in actions.read_text().splitlines()] == ["probe-run", "probe-end"]
 
 
 def test_few_of_those_that_ended_are_kept(bench: Bench):
