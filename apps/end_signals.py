@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 from types import TracebackType
 from typing import Any, Self
@@ -13,8 +15,10 @@ class EndSignals:
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[signal.Signals, Any] = {}
+        self._wake = -1
 
     def __enter__(self) -> Self:
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._ask)
@@ -25,6 +29,12 @@ class EndSignals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        os.close(self._wake)
+
+    def wait(self, duration_s: float) -> None:
+        """Wait until a signal has come, no longer than so long."""
+        select.select([self._wake], [], [], duration_s)
 
     def _ask(self, _number: int, _frame: Any) -> None:
         self.asked = True
+        os.eventfd_write(self._wake, 1)

@@ -148,13 +148,21 @@ def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any], app:
     for option in ("token_file", "ca"):
         if getattr(args, option) is not None:
             raise InputError(f"--{option.replace('_', '-')}: only with --url")
+    return ask_socket(args, {"do": action, **question}, f"no {app} runs in this controller")
+
+
+def ask_socket(args: argparse.Namespace, question: Mapping[str, Any], unknown: str) -> Any:
+    """Return the answer to a question; `unknown` says what it means that the controller does not know it.
+
+    OperationFailed where nobody answers; InputError where the controller refuses the question.
+    """
     path = socket_path(args)
-    answer = answer_of(path, {"do": action, **question})
+    answer = answer_of(path, question)
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
             raise InputError(answer["error"])
         if answer["error"].startswith("ask with"):
-            raise OperationFailed(f"{path}: no {app} runs in this controller")
+            raise OperationFailed(f"{path}: {unknown}")
         raise OperationFailed(f"{path}: {answer['error']}")
     return answer
 

@@ -6,16 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from apps.cli.common import InputError, OperationFailed
-from apps.cli.perf_console import answer_of, socket_path
+from apps.cli.perf_console import ask_socket
 
 
 def ask_controller(args: argparse.Namespace, question: Mapping[str, Any]) -> Any:
     """Return the controller's answer; OperationFailed where there is none, InputError where it refuses."""
-    path = socket_path(args)
-    answer = answer_of(path, question)
-    if isinstance(answer, dict) and isinstance(answer.get("error"), str):
-        if answer.get("refused"):
-            raise InputError(answer["error"])
-        raise OperationFailed(f"{path}: {answer['error']}")
-    return answer
+    return ask_socket(args, question, "scripts cannot look at this controller")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from apps.cli.common import table_lines
+from apps.cli.common import printable, table_lines
 
 BAR_WIDTH = 40
 ROWS_WITH_HISTOGRAM = 8
@@ -47,12 +47,12 @@ def print_lost(document: Mapping[str, Any]) -> None:
 
 
 def shown(text: str) -> str:
-    """Return a text of a script with nothing in it that a terminal would carry out."""
-    return "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)
+    """Return a line of a script with nothing in it that a terminal would carry out but its tabs."""
+    return "\t".join(map(printable, text.split("\t")))
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    keys = ", ".join(shown(str(key)) for key in row["keys"]) or "-"
+    keys = ", ".join(map(str, row["keys"])) or "-"
     return keys, f"{row['count']:,}", f"{row['sum'] / row['count']:,.6g}", f"{row['min']:,}", f"{row['max']:,}"
 
 
@@ -62,7 +62,7 @@ def _histogram(row: Mapping[str, Any]) -> Iterator[str]:
     if len(histogram) < 2:
         return
     yield ""
-    yield f"  [{', '.join(shown(str(key)) for key in row['keys'])}]"
+    yield f"  [{', '.join(printable(key) for key in row['keys'])}]"
     most = max(count for _, count in histogram)
     width = max(len(f"{least:,}") for least, _ in histogram)
     for least, count in histogram:

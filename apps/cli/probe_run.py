@@ -24,9 +24,6 @@ HELP = "have a script look at the running controller until its time is over, or 
 LOOK_S = 0.5
 """Time between two looks at what it finds."""
 
-WAIT_S = 0.1
-"""How soon a signal is heeded."""
-
 QUESTION_BYTES = 65_000
 """What the controller takes in one question."""
 
@@ -64,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
         number = ask_controller(args, question)["id"]
         try:
             _follow(args, number, shown, signals)
-        except OperationFailed as error:
+        except (
+            OperationFailed,
+            InputError,
+        ) as error:  # it went away, or another came
             failed = str(error)
     shown.end()
     if args.output is not None:
@@ -130,9 +130,7 @@ def _follow(args: argparse.Namespace, number: str, shown: _Shown, signals: EndSi
         shown.take(looked)
         if looked["ended"] is not None:
             return
-        until_s = time.monotonic() + LOOK_S
-        while time.monotonic() < until_s and not signals.asked:
-            time.sleep(WAIT_S)
+        signals.wait(LOOK_S)
 
 
 def _script(args: argparse.Namespace) -> tuple[str, str]:

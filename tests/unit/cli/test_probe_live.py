@@ -38,7 +38,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[tuple[ControllerProcess, L
         switch = LoneSwitch(1, PORTS, ("127.0.0.1", process.port))
         assert switch.run_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
         switch.run_for(1.0)
-        yield process, switch, iter(report_frames(5 * JOINS, 3, PORTS))
+        yield process, switch, iter(report_frames(6 * JOINS, 3, PORTS))
         switch.close()
 
 
@@ -143,6 +143,25 @@ def test_what_the_guide_shows_runs(bench: Any):
             assert (running.returncode, err) == (0, ""), question
             found = json.loads(out)
             assert "defect of the probe" not in found["faults"], question
+
+
+def test_where_the_controller_knows_nothing_of_it_any_more_what_was_found_is_shown(bench: Any):
+    process, switch, frames = bench
+    running = begin(process, "--text", COUNT, "--for", "5m")
+    join(switch, frames)
+    assert running.stdout is not None
+    for _ in range(JOINS):
+        assert running.stdout.readline()
+    running.send_signal(signal.SIGSTOP)
+    (probe,) = query(process.socket, {"show": "probes"})["probes"]
+    query(process.socket, {"do": "probe-stop", "id": probe["id"]})
+    while "error" not in query(process.socket, {"do": "probe-look", "id": probe["id"]}):
+        begun = query(process.socket, {"do": "probe-run", "script": "begin { }"})
+        query(process.socket, {"do": "probe-stop", "id": begun["id"]})
+    running.send_signal(signal.SIGCONT)
+    out, err = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 1 and [line.split() for line in out.splitlines()][-1] == ["1", str(JOINS)]
+    assert "no script" in err
 
 
 def test_where_the_controller_ends_what_was_found_is_shown(bench: Any):
