@@ -331,7 +331,7 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     by_bonds = {"bonds.md"}  # test_bonds_live.py
     by_fabrics = {"several-fabrics.md"}  # test_fabrics_live.py
     by_cluster = {"several-controllers.md"}  # test_cluster_live.py
-    by_probes = {"ask-the-controller.md"}  # tests/unit/cli/test_probe_live.py
+    by_probes = {"ask-the-controller.md"}  # tests/unit/cli/test_probe_guide.py
     assert (
         pages - run_here - with_an_installation - by_queues - by_tls - by_bonds - by_fabrics - by_cluster - by_probes
         == {"run-as-a-service.md"} | built_in_a_wheel
