@@ -71,7 +71,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self._former_journal = FormerJournal(directory / FORMER_NAME, self.logger)
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
         self.log_actions()
-        self.staged = StagedPolicy(self.logger)
+        self.staged = StagedPolicy(self.logger, hub.spawn, self.later)
         self._perform[Audit] = self._decided
         self._perform[WriteLog] = self._write_log
         self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))

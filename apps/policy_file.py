@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from apps.environment import policy_path
@@ -24,6 +25,13 @@ LOGGER = logging.getLogger("vsrt")
 
 LOOK_S = 0.5
 """How often it is looked whether the file is another, or SIGHUP came."""
+
+
+def policy_faults(fault: PolicyInvalid | OSError, path: Path) -> tuple[str, ...]:
+    """Return what is wrong with a policy file, a line for each fault."""
+    if isinstance(fault, PolicyInvalid):
+        return tuple(describe(error, str(path)) for error in fault.errors)
+    return (f"{path}: {fault.strerror or fault}",)
 
 
 class PolicyReading(NamedTuple):
@@ -108,11 +116,8 @@ class PolicyFile:
         try:
             content = self.path.read_bytes()
             policy = load_policy(content, str(self.path), self._fabric.read)
-        except PolicyInvalid as error:
-            errors = tuple(describe(fault, str(self.path)) for fault in error.errors)
-            self.reading = self.reading._replace(errors=errors, number=number)
-        except OSError as error:
-            self.reading = self.reading._replace(errors=(f"{self.path}: {error.strerror}",), number=number)
+        except (PolicyInvalid, OSError) as fault:
+            self.reading = self.reading._replace(errors=policy_faults(fault, self.path), number=number)
         else:
             self.reading = PolicyReading(policy, content.decode(errors="replace"), time.time(), (), number)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from apps.environment import environment_path
 from apps.fabric_file import FabricFile, Stamp, stamp_of
-from controller.config.faults import PolicyInvalid, describe
+from apps.policy_file import policy_faults
+from controller.config.faults import PolicyInvalid
 from controller.config.load import load_policy
 from controller.config.policy import Policy
 from controller.multicast.effects import Audit
@@ -22,12 +25,21 @@ SUMMARY = "alike"
 
 FORGET_INTERVAL_S = 60.0
 
+Work: TypeAlias = Callable[[], None]
+
 
 class StagedPolicy:
     """Judges decisions by the file that VSRT_STAGED names; nothing where it names none.
 
     Nothing is judged until the file is there. One that is faulty leaves the staged policy of before, and the log and
-    the summary say what is wrong.
+    the summary say what is wrong. The topology file that it names is followed too.
+
+    Parameters
+    ----------
+    spawn
+        Has work done on a thread: a large file takes its time, and the app's loop has other things to do.
+    later
+        Has work done on the app's loop, as all else here is; False where it takes no more.
 
     Attributes
     ----------
@@ -35,19 +47,26 @@ class StagedPolicy:
         What would be decided otherwise, and the summary.
     """
 
-    def __init__(self, logger: logging.Logger) -> None:
+    def __init__(
+        self, logger: logging.Logger, spawn: Callable[[Work], object], later: Callable[[Work], bool]
+    ) -> None:
         path = environment_path("VSRT_STAGED")
         self._path = None if path is None else Path(path)
         self._logger = logger
+        self._spawn, self._later = spawn, later
+        self._is_reading = False
+        self._fabric = FabricFile(self._path)
         self._stamp: Stamp | None = None
         self._decisions = StagedDecisions()
         self._policy: Policy | None = None
         self._loaded_s: float | None = None
-        self._errors: list[str] = []
+        self._errors: tuple[str, ...] = ()
         self._told = (0, 0)
         self._forgotten_s = 0.0
         self.documents: DocumentLog[StagedKey | str] = DocumentLog(self._keys, self._document, _ident)
-        self.look()
+        if self._path is not None:
+            self._stamp = stamp_of(self._path)
+            self._use(_read(self._path, self._fabric))
 
     def add(self, audit: Audit) -> None:
         """Judge a decision."""
@@ -65,13 +84,12 @@ class StagedPolicy:
         self.documents.touch(SUMMARY)
 
     def look(self) -> None:
-        """Read the file if it is another, and forget what is old."""
+        """Have the file read if it is another, and forget what is old."""
         if self._path is None:
             return
-        stamp = stamp_of(self._path)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self._read(self._path)
+        if not self._is_reading and (stamp_of(self._path) != self._stamp or self._fabric.has_changed()):
+            self._stamp, self._fabric, self._is_reading = stamp_of(self._path), FabricFile(self._path), True
+            self._spawn(partial(self._read_aside, self._path, self._fabric))
         now_s = time.time()
         if now_s >= self._forgotten_s + FORGET_INTERVAL_S:
             self._forgotten_s = now_s
@@ -81,25 +99,27 @@ class StagedPolicy:
             self._told = told
             self.documents.touch(SUMMARY)
 
-    def _read(self, path: Path) -> None:
-        try:
-            self._policy = load_policy(path.read_bytes(), str(path), FabricFile(path).read)
-        except FileNotFoundError:
-            self._errors, self._loaded_s, self._policy = [], None, None
-            self.judge_anew()
-        except PolicyInvalid as fault:
-            self._errors = [describe(error, str(path)) for error in fault.errors]
-        except OSError as error:
-            self._errors = [f"{path}: {error.strerror or error}"]
-        else:
-            self._errors, self._loaded_s = [], time.time()
-            self.judge_anew()
-            self._logger.info("The policy %s is staged: it is judged by, and not in force.", path)
-        for line in self._errors:
-            self._logger.error("%s", line)
-        if self._errors:
-            self._logger.error("The staged policy %s cannot be used: that of before is judged by.", path)
-        self.documents.touch(SUMMARY)
+    def _read_aside(self, path: Path, fabric: FabricFile) -> None:
+        found = _read(path, fabric)
+        if not self._later(lambda: self._use(found)):
+            self._stamp, self._is_reading = None, False
+
+    def _use(self, found: Policy | tuple[str, ...] | None) -> None:
+        """Go by what was read: a policy, what is wrong with it, or that there is none."""
+        self._is_reading = False
+        if isinstance(found, tuple):
+            self._errors = found
+            for line in found:
+                self._logger.error("%s", line)
+            what_now = "nothing is judged" if self._policy is None else "that of before is judged by"
+            self._logger.error("The staged policy %s cannot be used: %s.", self._path, what_now)
+            self.documents.touch(SUMMARY)
+            return
+        self._errors, self._policy = (), found
+        self._loaded_s = None if found is None else time.time()
+        self.judge_anew()
+        if found is not None:
+            self._logger.info("The policy %s is staged: it is judged by, and not in force.", self._path)
 
     def _keys(self) -> list[StagedKey | str]:
         return [] if self._path is None else [SUMMARY, *self._decisions.otherwise()]
@@ -113,8 +133,20 @@ class StagedPolicy:
             "beyond": self._decisions.beyond,
             "path": str(self._path),
             "loaded_s": self._loaded_s,
-            "errors": self._errors,
+            "errors": list(self._errors),
         }
+
+
+def _read(path: Path, fabric: FabricFile) -> Policy | tuple[str, ...] | None:
+    """Return a policy, what is wrong with it, or None where there is no file; on any thread."""
+    try:
+        return load_policy(path.read_bytes(), str(path), fabric.read)
+    except FileNotFoundError:
+        return None
+    except (PolicyInvalid, OSError) as fault:
+        return policy_faults(fault, path)
+    except Exception as fault:
+        return (f"{path}: {fault!r}",)
 
 
 def _ident(key: StagedKey | str) -> str:

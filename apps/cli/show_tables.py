@@ -226,12 +226,16 @@ def _shortage(error: object) -> object:
 
 
 def _staged(decision: Fields, called: SnapshotNames) -> Iterator[Row]:
-    where = place(decision, called) if decision.get("dpid") is not None else "-"
-    who = (text(decision.get("mac")), text(decision.get("ip")))
-    rules = (text(decision.get("rule")), text(decision.get("staged_rule")), text(decision.get("count")))
-    asked = (text(decision.get(name)) for name in ("would_be", "role", "group", "source"))
-    yield *asked, where, *who, *rules
-    yield from (("fault", fault) for fault in decision.get("errors") or ())
+    errors = decision.get("errors") or ()
+    if decision.get("would_be") != "alike" or decision.get("loaded_s") is not None:
+        where = place(decision, called) if decision.get("dpid") is not None else "-"
+        asked = (text(decision.get(name)) for name in ("would_be", "role", "group", "source"))
+        who = (text(decision.get("mac")), text(decision.get("ip")))
+        rules = (text(decision.get("rule")), text(decision.get("staged_rule")), text(decision.get("count")))
+        yield *asked, where, *who, *rules
+    elif not errors:
+        yield "no file", text(decision.get("path"))
+    yield from (("fault", fault) for fault in errors)
 
 
 def _policy(policy: Fields, called: SnapshotNames) -> Iterator[Row]:

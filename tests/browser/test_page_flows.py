@@ -192,9 +192,8 @@ def test_names_with_html_are_shown_as_text(open_page: OpenPage, fabric: DrainedC
 def test_the_policy_s_view_tells_whom_a_staged_policy_would_refuse(
     open_page: OpenPage, fabric: DrainedController
 ) -> None:
-    fabric.put(
-        "staged", "alike", {"would_be": "alike", "count": 7, "beyond": 2, "path": HOSTILE, "errors": [HOSTILE]}
-    )
+    summary = {"would_be": "alike", "count": 7, "beyond": 2, "path": HOSTILE, "errors": [HOSTILE]}
+    fabric.put("staged", "alike", {**summary, "loaded_s": 1.79e9})
     told = {"would_be": "refused", "role": "receiver", "group": "239.1.1.1", "ip": "10.0.0.7", "rule": "default"}
     fabric.put("staged", "one", {**told, "staged_rule": "default", "count": 3})
     page = open_page("#/policy")
@@ -203,6 +202,9 @@ def test_the_policy_s_view_tells_whom_a_staged_policy_would_refuse(
     expect(told_of).to_contain_text("10.0.0.7")
     expect(page.get_by_role("alert")).to_contain_text(HOSTILE)
     expect(page.get_by_text("not told one by one: 2")).to_be_visible()
+    fabric.put("staged", "alike", {**summary, "errors": []})
+    expect(page.get_by_text("No file yet")).to_contain_text(HOSTILE)
+    expect(page.get_by_text("would decide otherwise")).to_have_count(0)
     fabric.put("staged", "alike", None)
     fabric.put("staged", "one", None)
     expect(told_of).to_have_count(0)

@@ -245,7 +245,10 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             "10": {**CLEARED_ALARM, "severity": "critical", "cleared_s": 200.0, "acknowledged_by": "ann"},
         },
         "staged": {
-            "alike": {"would_be": "alike", "count": 4, "beyond": 0, "path": "staged.yaml", "errors": []},
+            "alike": {
+                **{"would_be": "alike", "count": 4, "beyond": 0},
+                **{"path": "staged.yaml", "loaded_s": 90.0, "errors": []},
+            },
             "239.1.1.1 receiver": {
                 **{"would_be": "refused", "role": "receiver", "group": "239.1.1.1", "ip": "10.0.0.2", "dpid": 3},
                 **{"port_no": 2, "mac": MEMBER["mac"], "rule": "zebra", "staged_rule": "default", "count": 1},

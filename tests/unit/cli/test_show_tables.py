@@ -369,3 +369,11 @@ def test_half_of_what_there_is_to_show_is_an_error(tmp_path: Path, capsys: pytes
     told = capsys.readouterr()
     assert told.out == ""
     assert "the app multicast does not answer: TimeoutError: the controller is busy" in told.err
+
+
+def test_a_staged_policy_that_is_not_there_or_faulty_has_no_numbers():
+    summary = {"would_be": "alike", "count": 0, "path": "staged.yaml", "loaded_s": None, "errors": []}
+    assert list(TABLES["staged"].rows(summary, None)) == [("no file", "staged.yaml")]
+    assert list(TABLES["staged"].rows({**summary, "errors": ["line 2"]}, None)) == [("fault", "line 2")]
+    both = TABLES["staged"].rows({**summary, "loaded_s": 9.0, "errors": ["line 2"]}, None)
+    assert [row[0] for row in both] == ["alike", "fault"]

@@ -302,7 +302,8 @@ def fill(controller: Controller) -> None:
     )
     put("multicast", "hosts", member["mac"], mac=member["mac"], dpid=1, port_no=2, ips=["10.0.0.2"])
     put("multicast", "rules", "all", rule="all", allow=1, deny=0)
-    put("multicast", "staged", "alike", would_be="alike", count=3, beyond=0, path="staged.yaml", errors=[])
+    read = {"path": "staged.yaml", "loaded_s": 90.0, "errors": []}
+    put("multicast", "staged", "alike", would_be="alike", count=3, beyond=0, **read)
     put("multicast", "routers", "1:9:4", dpid=1, port_no=9, family=4, static=True)
     put("multicast", "policy", "policy", path="policy.yaml", text="version: 1\n", loaded_s=1.0, errors=[])
     for number in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,17 @@ def test_what_is_told_is_bounded_and_forgotten_after_a_day(
     assert [row[1] for row in told(decisions)] == ["10.0.0.3"]
 
 
+def staged_policy() -> StagedPolicy:
+    """Return one that reads its file at once."""
+    return StagedPolicy(logging.getLogger("test"), lambda work: work(), lambda work: work() is None)
+
+
 def test_the_file_is_judged_by_when_it_is_there_and_when_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "staged.yaml"
     monkeypatch.setenv("VSRT_STAGED", str(path))
-    policy = StagedPolicy(logging.getLogger("test"))
+    policy = staged_policy()
     audit = Audit(ALLOWED, host(2), parse_ip("239.1.1.1"), Role.RECEIVER, None)
 
     def shown() -> dict[str, Any]:
@@ -120,9 +126,60 @@ def test_the_file_is_judged_by_when_it_is_there_and_when_it_changes(
     assert shown()["alike"]["loaded_s"] is None
 
 
+def test_the_file_is_read_aside_and_counts_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "staged.yaml"
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    aside: list[Callable[[], None]] = []
+    loop: list[Callable[[], None]] = []
+    takes = [False, True]
+
+    def later(work: Callable[[], None]) -> bool:
+        loop.append(work)
+        return takes.pop(0)
+
+    policy = StagedPolicy(logging.getLogger("test"), aside.append, later)
+    path.write_text(STRICT)
+    policy.look()
+    policy.look()
+    (read,) = aside
+    read()  # the loop takes no more work: it is read again
+    policy.look()
+    aside[1]()
+    assert policy.documents.changes(0, 100)["put"]["alike"]["loaded_s"] is None
+    loop[1]()
+    assert policy.documents.changes(0, 100)["put"]["alike"]["loaded_s"] is not None
+
+
+def test_a_file_that_was_never_good_judges_nothing_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "staged.yaml"
+    path.write_text("default: perhaps\n")
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    policy = staged_policy()
+    assert f"{path} cannot be used: nothing is judged" in caplog.text
+    path.write_text(STRICT)
+    policy.look()
+    path.write_text("default: perhaps\n")
+    policy.look()
+    assert f"{path} cannot be used: that of before is judged by" in caplog.text
+
+
+def test_the_topology_file_that_it_names_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "staged.yaml"
+    path.write_text("version: 1\ntopology: {file: fabric.json}\n")
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    policy = staged_policy()
+    (fault,) = policy.documents.changes(0, 100)["put"]["alike"]["errors"]
+    assert "fabric.json" in fault
+    (tmp_path / "fabric.json").write_text('{"switches": [], "links": []}')
+    policy.look()
+    assert fault not in policy.documents.changes(0, 100)["put"]["alike"]["errors"]
+
+
 def test_without_a_file_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VSRT_STAGED", raising=False)
-    policy = StagedPolicy(logging.getLogger("test"))
+    policy = staged_policy()
     policy.add(Audit(ALLOWED, host(2), parse_ip("239.1.1.1"), Role.RECEIVER, None))
     policy.look()
     assert policy.documents.changes(0, 100)["put"] == {}

@@ -53,9 +53,9 @@ function Staged() {
   const errors = summary.errors ?? [];
   return html`<div class="staged">
     ${errors.length > 0 && html`<div class="note is-bad" role="alert"><b>The staged file has faults.</b><ul>${errors.map((error, index) => html`<li key=${index}>${error}</li>`)}</ul></div>`}
-    <table class="small"><caption>What ${text(summary.path)}, which is staged, would decide otherwise: ${count(otherwise.length)}; alike: ${count(summary.count)}${summary.beyond > 0 && `; not told one by one: ${count(summary.beyond)}`}</caption>
+    ${!summary.loaded_s ? html`<p class="quiet">${errors.length > 0 ? "Nothing is judged by" : "No file yet:"} ${text(summary.path)}, which is to be staged.</p>` : html`<table class="small"><caption>What ${text(summary.path)}, which is staged, would decide otherwise: ${count(otherwise.length)}; alike: ${count(summary.count)}${summary.beyond > 0 && `; not told one by one: ${count(summary.beyond)}`}</caption>
       <thead><tr><th scope="col">Group</th><th scope="col">Would be</th><th scope="col">Role</th><th scope="col">Host</th><th scope="col">Rule now</th><th scope="col">Rule then</th><th scope="col">Times</th></tr></thead>
-      <tbody>${otherwise.slice(0, SHOWN).map((one) => html`<tr key=${one.id}><th scope="row">${text(one.group)}${one.source && ` from ${one.source}`}</th><td>${text(one.would_be)}</td><td>${text(one.role)}</td><td>${text(one.ip ?? one.mac)}</td><td>${text(one.rule)}</td><td>${text(one.staged_rule)}</td><td>${count(one.count)}</td></tr>`)}</tbody></table>
+      <tbody>${otherwise.slice(0, SHOWN).map((one) => html`<tr key=${one.id}><th scope="row">${text(one.group)}${one.source && ` from ${one.source}`}</th><td>${text(one.would_be)}</td><td>${text(one.role)}</td><td>${text(one.ip ?? one.mac)}</td><td>${text(one.rule)}</td><td>${text(one.staged_rule)}</td><td>${count(one.count)}</td></tr>`)}</tbody></table>`}
     ${otherwise.length > SHOWN && html`<p class="quiet">${count(otherwise.length - SHOWN)} more: <code>vsrt show staged</code></p>`}</div>`;
 }
 
