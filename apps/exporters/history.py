@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, RecordKind, c
 from apps.exporters.share_epochs import EPOCH, counted_rows
 
 ATTEMPTS = 5
-
 
 EDGE_S = 300.0
 """How much earlier than asked rows are read where several monitors had a switch, to tell which of them counts."""
@@ -96,7 +96,7 @@ def _tables(
     missing = ""
     for _ in range(ATTEMPTS):
         try:
-            return [_read(path, kind, names, wanted) for path in files_of(directory / kind, *span_s)]
+            return [read_file(path, kind, names, wanted) for path in files_of(directory / kind, *span_s)]
         except FileNotFoundError as error:  # a journal became a part, or retention was faster
             missing = str(error.filename)
     raise HistoryFileError(f"{missing}: the file goes away again and again")
@@ -139,8 +139,20 @@ def microseconds(at_s: float) -> int:
     return round(min(max(at_s, -9e12), 9e12) * 1e6)
 
 
-def _read(path: Path, kind: RecordKind, names: Sequence[str], wanted: pc.Expression) -> pa.Table:
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have what is wrong with a file told with its name; that it went away is told as such."""
     try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryFileError(f"{path}: {error}") from error
+
+
+def read_file(path: Path, kind: RecordKind, names: Sequence[str], wanted: pc.Expression) -> pa.Table:
+    """Return the rows of a part or journal that are wanted; FileNotFoundError where it went away."""
+    with naming(path):
         if path.suffix == SUFFIX:
             batches = list(read_journal(path))
             table = pa.Table.from_batches(batches, None if batches else SCHEMAS[kind])
@@ -149,7 +161,3 @@ def _read(path: Path, kind: RecordKind, names: Sequence[str], wanted: pc.Express
         conform(schema.empty_table(), kind, str(path), names)
         there = [name for name in names if name in schema.names]
         return conform(pq.read_table(path, columns=there, filters=wanted), kind, str(path), names)
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryFileError(f"{path}: {error}") from error

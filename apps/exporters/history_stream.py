@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -15,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from apps.exporters.history import EDGE_S, files_of, filter_of, microseconds
-from apps.exporters.journal import SUFFIX, read_journal
+from apps.exporters.history import EDGE_S, files_of, filter_of, microseconds, naming, read_file
+from apps.exporters.journal import SUFFIX
 from apps.exporters.parts import part_of
-from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, RecordKind, conform
+from apps.exporters.schema import KEYS, SCHEMAS, RecordKind, conform
 from apps.exporters.share_epochs import EPOCH, EpochsSeen
 
 SLICE_ROWS = 1 << 18
@@ -167,7 +166,7 @@ def _groups(
     for path in files_of(directory / _KIND, span_us[0] / 1e6, span_us[1] / 1e6):
         part = part_of(path)
         begin_us = _EVER_US if part is None else part.period.start_s * 1_000_000
-        with _named(path):
+        with naming(path):
             if path.suffix == SUFFIX:
                 found.append(_Group(begin_us, partial(_read_journal, path, names, wanted)))
                 continue
@@ -187,29 +186,15 @@ def _groups(
 
 
 def _read_journal(path: Path, names: Sequence[str], wanted: pc.Expression) -> _Rows:
-    with _named(path):
-        batches = list(read_journal(path))
-        table = pa.Table.from_batches(batches, None if batches else SCHEMAS[_KIND])
-        return _arrays(conform(table, _KIND, str(path), names).filter(wanted))
+    return _arrays(read_file(path, _KIND, names, wanted))
 
 
 def _read_group(path: Path, number: int, names: Sequence[str], wanted: pc.Expression | None) -> _Rows:
-    with _named(path), pq.ParquetFile(path) as file:
+    with naming(path), pq.ParquetFile(path) as file:
         there = [name for name in names if name in file.schema_arrow.names]
         table = file.read_row_group(number, there).replace_schema_metadata(file.schema_arrow.metadata)
         table = conform(table, _KIND, str(path), names)
         return _arrays(table if wanted is None else table.filter(wanted))
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Have what is wrong with a file told with its name; that it went away is told as such."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryFileError(f"{path}: {error}") from error
 
 
 def _arrays(table: pa.Table) -> _Rows:
