@@ -18,7 +18,6 @@ from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
 
 RATE_BPS = 10e6  # 1,000 packets/s
 LOST_WITH_A_LEG = 300
@@ -84,6 +83,12 @@ def wait_legs(live: Any, count: int) -> None:
 
     live.controller.wait_until("status", working)
     live.wait_ready()
+
+
+def said_elsewhere(live: Any) -> list[int]:
+    """Return how often a host said something at a port that is not its own; tests of other bonds may count too."""
+    counters = live.controller.show("status")["counters"]
+    return [counters.get(kind, 0) for kind in ("report-elsewhere", "spoofed-sender")]
 
 
 def leg_of(live: Any, host: str, group: str) -> str:
@@ -213,13 +218,13 @@ def test_link_scope_groups_reach_each_host_once(bonds: Any) -> None:
 
 def test_hosts_reach_each_other_by_whichever_leg(bonds: Any, unanswered: Callable[..., Any]) -> None:
     pairs = [(one, other) for one in ("h1", "h2", "h3", "h4") for other in ("h1", "h2", "h3", "h4") if one != other]
+    before = said_elsewhere(bonds)
     assert unanswered(bonds, pairs) == []
     for tor in TORS:
         bonds.fabric.link_down(tor, "h1")
         wait_legs(bonds, 3)
-        assert unanswered(bonds, pairs) == []
+        assert unanswered(bonds, pairs, rounds=5) == []
         bonds.fabric.link_up(tor, "h1")
         wait_legs(bonds, 4)
     assert unanswered(bonds, pairs) == []
-    counters = bonds.controller.show("status")["counters"]
-    assert not counters.get("report-elsewhere") and not counters.get("spoofed-sender")
+    assert said_elsewhere(bonds) == before

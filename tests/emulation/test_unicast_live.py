@@ -87,10 +87,7 @@ def test_pings_find_a_way_around_a_pulled_cable(live: Any, unanswered: Any) -> N
     assert unanswered(live, pairs) == []
     live.fabric.link_down("s1", "s3")
     live.wait_ready(links=3)
-    for _ in range(5):  # the entries of unicast are put into place by an app of its own
-        if not (left := unanswered(live, pairs)):
-            break
-    assert left == []
+    assert unanswered(live, pairs, rounds=5) == []
 
 
 def test_a_host_that_was_not_heard_of_is_found(live: Any, unanswered: Any) -> None:
