@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -79,26 +79,34 @@ def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, An
                     yield line.at_s, effect
 
 
-def probe_replay(lines: Iterable[RecordingLine], probe: Probe, again: Replay | None = None) -> None:
-    """Give cores what those of a recording were given, and have a script look at what they take and ask for.
+def probe_replay(lines: Iterable[RecordingLine], probes: Sequence[Probe], again: Replay | None = None) -> None:
+    """Give cores what those of a recording were given, and have scripts look at what they take and ask for.
 
-    The script's time is that of the recording; cores are made anew where `again` has none. Raises as `replay` does.
+    The scripts' time is that of the recording; cores are made anew where `again` has none. Raises as `replay` does.
     """
     again = Replay() if again is None else again
+
+    def fire(app: str, what: str, record: Any) -> None:
+        name = point_app(app, what, record)
+        for probe in probes:
+            probe.fire(name, what, record, now_ns or 0)
+
     now_ns: int | None = None
     for line in lines:
         at_ns = round(line.at_s * 1_000_000_000)
         if now_ns is None:
-            probe.begin(at_ns)
+            for probe in probes:
+                probe.begin(at_ns)
         now_ns = at_ns
         if line.kind == "event":
-            probe.fire(point_app(line.app, "event", line.content), "event", line.content, now_ns)
+            fire(line.app, "event", line.content)
         for effect in again.take(line):
-            probe.fire(point_app(line.app, "effect", effect), "effect", effect, now_ns)
+            fire(line.app, "effect", effect)
             if isinstance(effect, OwnerTold):
                 app = again.owner(effect)
                 for each in effect.effects:
-                    probe.fire(point_app(app, "effect", each), "effect", each, now_ns)
-    if now_ns is None:
-        probe.begin(0)
-    probe.end(now_ns or 0)
+                    fire(app, "effect", each)
+    for probe in probes:
+        if now_ns is None:
+            probe.begin(0)
+        probe.end(now_ns or 0)

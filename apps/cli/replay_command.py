@@ -52,7 +52,7 @@ def _probe(args: argparse.Namespace) -> int:
         raise InputError(f"{args.probe}:{fault.line}:{fault.column}: {fault.text}") from None
     try:
         with args.file.open(encoding="utf-8") as file:
-            probe_replay(read_lines(file), probe)
+            probe_replay(read_lines(file), [probe])
     except (RecordingInvalid, UnicodeDecodeError) as error:
         raise InputError(f"{args.file}: {error}") from None
     except OSError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from controller.probes.live import one_after_the_other
+
 Watcher = Callable[[Any], None]
 
 
@@ -18,21 +20,23 @@ class AppWatch:
     def __init__(self, owner: Any) -> None:
         self._owner = owner
         self._at: dict[str, dict[type, tuple[Watcher, ...]]] = {"event": {}, "effect": {}}
+        self._called: dict[str, dict[type, Watcher]] = {"event": {}, "effect": {}}
 
     def add(self, what: str, kind: type, watcher: Watcher) -> None:
         """Have each ``event`` or ``effect`` of a type handed to somebody before it is taken, or carried out."""
-        at = self._at[what]
-        at[kind] = (*at.get(kind, ()), watcher)
-        self._exchange()
+        self._look(what, kind, (*self._at[what].get(kind, ()), watcher))
 
     def remove(self, what: str, kind: type, watcher: Watcher) -> None:
         """Hand nothing to somebody any more."""
-        at = self._at[what]
-        left = tuple(each for each in at.get(kind, ()) if each is not watcher)
-        if left:
-            at[kind] = left
+        watchers = self._at[what].get(kind, ())
+        self._look(what, kind, tuple(each for each in watchers if each is not watcher))
+
+    def _look(self, what: str, kind: type, watchers: tuple[Watcher, ...]) -> None:
+        if watchers:
+            self._at[what][kind], self._called[what][kind] = watchers, one_after_the_other(watchers)
         else:
-            at.pop(kind, None)
+            self._at[what].pop(kind, None)
+            self._called[what].pop(kind, None)
         self._exchange()
 
     def _exchange(self) -> None:
@@ -44,26 +48,24 @@ class AppWatch:
                 own[name] = stand_in(getattr(self._owner, name))
 
     def _feed(self, plain: Callable[[Any], None]) -> Callable[[Any], None]:
-        owner, watchers_of = self._owner, self._at["event"].get
+        owner, watcher_of = self._owner, self._called["event"].get
 
         def feed(event: Any) -> None:
-            watchers = watchers_of(type(event))
-            if watchers is not None and owner.takes_events:
-                for watch in watchers:
-                    watch(event)
+            watch = watcher_of(type(event))
+            if watch is not None and owner.takes_events:
+                watch(event)
             plain(event)
 
         return feed
 
     def _perform(self, plain: Callable[[Iterable[Any]], None]) -> Callable[[Iterable[Any]], None]:
-        watchers_of = self._at["effect"].get
+        watcher_of = self._called["effect"].get
 
         def perform(effects: Iterable[Any]) -> None:
             for effect in effects:
-                watchers = watchers_of(type(effect))
-                if watchers is not None:
-                    for watch in watchers:
-                        watch(effect)
+                watch = watcher_of(type(effect))
+                if watch is not None:
+                    watch(effect)
             plain(effects)
 
         return perform

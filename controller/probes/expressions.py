@@ -15,6 +15,8 @@ from controller.probes.value_kinds import INT, OCTETS, STRING, ValueKind, common
 MOST_DIGITS = 20
 """Digits of an integer that is written out."""
 
+SHORT = (1 << 30) - 1
+
 MOST_KEYS = 4
 """Keys of a bag."""
 
@@ -82,7 +84,7 @@ HELPERS: dict[str, Any] = {
         for name in (
             *("wrap", "divide", "remainder", "shift_left", "shift_right", "join"),
             *("as_int", "as_text", "as_present", "as_decimal", "as_hex", "name_of"),
-            *("FiringFault", "OutOfSteps", "STEPS_BOUND", "LEAST", "MOST"),
+            *("FiringFault", "OutOfSteps", "STEPS_BOUND"),
         )
     },
     "KeyError": KeyError,
@@ -122,12 +124,18 @@ def of_run(method: str, *arguments: ast.expr) -> ast.Call:
 def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
     """Return what takes a value of a record as scripts see it; of an integer that is one, without a call."""
     if kind == INT:
-        is_int = ast.Compare(
-            call("type", ast.NamedExpr(ast.Name("seen", ast.Store()), value)), [ast.Is()], [name("int")]
-        )
-        fits = ast.Compare(name("LEAST"), [ast.LtE(), ast.LtE()], [name("seen"), name("MOST")])
-        return ast.IfExp(ast.BoolOp(ast.And(), [is_int, fits]), name("seen"), call("as_int", name("seen")))
+        seen = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
+        is_int = ast.Compare(call("type", seen), [ast.Is()], [name("int")])
+        # Python compares integers of 30 bits with each other faster than with longer ones.
+        is_short = ast.BoolOp(ast.And(), [_compared(ast.GtE(), 0), _compared(ast.LtE(), SHORT)])
+        fits = ast.BoolOp(ast.And(), [_compared(ast.GtE(), runtime.LEAST), _compared(ast.LtE(), runtime.MOST)])
+        is_seen = ast.BoolOp(ast.And(), [is_int, ast.BoolOp(ast.Or(), [is_short, fits])])
+        return ast.IfExp(is_seen, name("seen"), call("as_int", name("seen")))
     return call({"string": "as_text"}.get(kind.name, "as_present"), value)
+
+
+def _compared(sign: ast.cmpop, bound: int) -> ast.expr:
+    return ast.Compare(name("seen"), [sign], [ast.Constant(bound)])
 
 
 def text_of(token: Token | str) -> str:

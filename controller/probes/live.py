@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from controller.probes.points import ProbePoint
 from controller.probes.runtime import LINES_PER_S
-from controller.probes.script import CompiledClause, Firing, Probe, Script
+from controller.probes.script import Firing, Probe, Script
 
 WINDOW_NS = 100_000_000
 """The share of a loop's time holds for each so long: who has used it up is refused until the next."""
@@ -107,19 +107,21 @@ class LoopRun:
 
     def watchers(self, points: Iterable[ProbePoint]) -> Mapping[ProbePoint, Firing]:
         """Return what is to be called with each record, by the points whose records these are."""
-        found = {}
-        for point in points:
-            at = [self._watcher(clause, point) for clause in self._probe.script.clauses if point in clause.points]
-            found[point] = at[0] if len(at) == 1 else _one_after_the_other(at)
-        return found
+        return {point: self._watcher(point) for point in points}
 
     @property
     def _fired(self) -> int:
         return self._timed + self._granted - self._left
 
-    def _watcher(self, clause: CompiledClause, point: ProbePoint) -> Firing:
-        firing = clause.bind(self._probe.run, point.app, point.name, self._clock)
+    def _watcher(self, point: ProbePoint) -> Firing:
+        clauses = [clause for clause in self._probe.script.clauses if point in clause.points]
+        firings = [clause.bind(self._probe.run, point.app, point.name, self._clock) for clause in clauses]
+        if len(firings) > 1 and all(clause.every == 1 for clause in clauses):
+            return self._together(firings)
+        watchers = [self._single(firing, clause.every) for clause, firing in zip(clauses, firings, strict=True)]
+        return one_after_the_other(watchers)
 
+    def _single(self, firing: Firing, every: int) -> Firing:
         def fire(record: Any) -> None:
             left = self._left
             if left:
@@ -131,9 +133,9 @@ class LoopRun:
             elif not self.ending:
                 self._fire_timed(firing, record)
 
-        if clause.every == 1:
+        if every == 1:
             return fire
-        every, seen = clause.every, 0
+        seen = 0
 
         def fire_sometimes(record: Any) -> None:
             nonlocal seen
@@ -143,6 +145,29 @@ class LoopRun:
                 fire(record)
 
         return fire_sometimes
+
+    def _together(self, firings: Sequence[Firing]) -> Firing:
+        """Return what fires several clauses for a record; where all may, they are counted at once."""
+        count, singly = len(firings), one_after_the_other([self._single(firing, 1) for firing in firings])
+
+        def fire(record: Any) -> None:
+            left = self._left
+            if left < count:
+                singly(record)
+                return
+            self._left = left - count
+            for firing in firings:
+                try:
+                    firing(record)
+                except Exception as error:  # who is looked at never sees it
+                    to_come = count - 1 - firings.index(firing)
+                    self._left += to_come
+                    self._failed(error)
+                    if self.ending:
+                        return
+                    self._left -= to_come
+
+        return fire
 
     def _fire_timed(self, firing: Firing, record: Any) -> None:
         """Fire where there is time for it, and let so many follow unseen as there is time for."""
@@ -200,7 +225,11 @@ class LoopRun:
         self._left = 0
 
 
-def _one_after_the_other(watchers: list[Firing]) -> Firing:
+def one_after_the_other(watchers: Sequence[Firing]) -> Firing:
+    """Return what calls several watchers with a record, in order."""
+    if len(watchers) == 1:
+        return watchers[0]
+
     def fire(record: Any) -> None:
         for watcher in watchers:
             watcher(record)

@@ -68,6 +68,8 @@ class AggregateRow:
 
 
 class _Samples:
+    """Samples of one key; `histogram` counts them by their bits, of negative ones as a negative number."""
+
     __slots__ = ("count", "histogram", "least", "most", "total")
 
     def __init__(self) -> None:
@@ -75,26 +77,22 @@ class _Samples:
         self.least, self.most = MOST, LEAST
         self.histogram: dict[int, int] = {}
 
-    def take(self, sample: int, times: int = 1) -> None:
-        self.count += times
-        self.total += sample * times
-        if sample < self.least:
-            self.least = sample
-        if sample > self.most:
-            self.most = sample
-        least = bucket(sample)
-        self.histogram[least] = self.histogram.get(least, 0) + times
-
     def row(self, keys: KeyTuple, ones: int) -> AggregateRow:
         """Return what was taken, and so many samples of 1 besides."""
-        whole = self
+        histogram = dict(self.histogram)
+        least, most = self.least, self.most
         if ones:
-            whole = _Samples()
-            whole.count, whole.total, whole.least, whole.most = self.count, self.total, self.least, self.most
-            whole.histogram = dict(self.histogram)
-            whole.take(1, ones)
-        histogram = tuple(sorted(whole.histogram.items()))
-        return AggregateRow(keys, whole.count, whole.total, whole.least, whole.most, histogram)
+            histogram[1] = histogram.get(1, 0) + ones
+            least, most = min(least, 1), max(most, 1)
+        by_power = tuple((_power(bits), histogram[bits]) for bits in sorted(histogram))
+        return AggregateRow(keys, self.count + ones, self.total + ones, least, most, by_power)
+
+
+def _power(bits: int) -> int:
+    """Return the least integer of samples with so many bits: a power of two, 0, or minus one of these."""
+    if bits == 0:
+        return 0
+    return 1 << (bits - 1) if bits > 0 else -(1 << (-bits - 1))
 
 
 class Line(NamedTuple):
@@ -152,17 +150,20 @@ class ProbeRun:
 
     # What scripts do, by the names of the functions that are compiled
 
-    def store(self, name: str) -> Callable[[KeyTuple, Value], None]:
-        """Return what puts a value into a bag."""
+    def bag(self, name: str) -> dict[KeyTuple, Value]:
+        """Return a bag."""
+        return self.bags[name]
+
+    def added(self, name: str) -> Callable[[KeyTuple], None]:
+        """Return what takes the room of a key that a bag has now and had not before, or the key away again."""
         bag = self.bags[name]
 
-        def store(keys: KeyTuple, value: Value) -> None:
-            if keys in bag or (len(bag) < self._keys and self._take_room(PAIR_ROOM, keys)):
-                bag[keys] = value
-            else:
+        def added(keys: KeyTuple) -> None:
+            if len(bag) > self._keys or not self._take_room(PAIR_ROOM, keys):
+                del bag[keys]
                 self.lost_keys += 1
 
-        return store
+        return added
 
     def look_up(self, name: str) -> Callable[[KeyTuple], Value]:
         """Return what gives what a bag has; a fault where it has nothing."""
@@ -192,8 +193,20 @@ class ProbeRun:
 
         def sample(keys: KeyTuple, value: int) -> None:
             row = rows.get(keys) or self._new_row(name, keys)
-            if row is not None:
-                row.take(value)
+            if row is None:
+                return
+            row.count += 1
+            row.total += value
+            if value < row.least:
+                row.least = value
+            if value > row.most:
+                row.most = value
+            bits = value.bit_length() if value >= 0 else -value.bit_length()
+            histogram = row.histogram
+            try:
+                histogram[bits] += 1
+            except KeyError:
+                histogram[bits] = 1
 
         return sample
 
@@ -279,13 +292,6 @@ class ProbeRun:
 
 def _room_of(least: int, keys: KeyTuple) -> int:
     return least + CHARACTER_ROOM * sum(len(key) for key in keys if isinstance(key, str))
-
-
-def bucket(sample: int) -> int:
-    """Return the least integer of the bucket that a sample is in: a power of two, 0, or minus a power of two."""
-    if sample > 0:
-        return 1 << (sample.bit_length() - 1)
-    return 0 if sample == 0 else -(1 << ((-sample).bit_length() - 1))
 
 
 # Integers of 64 bits

@@ -149,8 +149,7 @@ class ClauseCompiler(Expressions):
         if known is not None and stored.kind != known:
             raise fault(value, f"{token} has {known} elsewhere, and {stored.kind} here")
         self.declared.bags[str(token)] = stored.kind
-        keys_node = self.bag_keys(token, keys)  # type: ignore[arg-type]
-        return [ast.Expr(self.of_kept("store", token, keys_node, stored.node))]
+        return self._stored(token, self.bag_keys(token, keys), stored.node)  # type: ignore[arg-type]
 
     def _do_increment(self, tree: Tree[Token]) -> list[ast.stmt]:
         (place,) = tree.children
@@ -288,6 +287,19 @@ class ClauseCompiler(Expressions):
 
     def _sampled(self, token: Any, keys: list[Any], sample: ast.expr) -> ast.stmt:
         return ast.Expr(self.of_kept("sample", token, self.aggregate_keys(token, keys), sample))
+
+    def _stored(self, token: Any, keys: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        """Put a value into a bag: in place, and where that made it larger its room is looked at."""
+        bag = name(self.keep("bag", token))
+        place = ast.Subscript(bag, name("key"), ast.Store())
+        is_larger = ast.Compare(call("len", bag), [ast.NotEq()], [name("size")])
+        return [
+            _assign(ast.Name("key", ast.Store()), keys),
+            _assign(ast.Name("value", ast.Store()), value),
+            _assign(ast.Name("size", ast.Store()), call("len", bag)),
+            _assign(place, name("value")),
+            ast.If(is_larger, [ast.Expr(self.of_kept("added", token, name("key")))], []),
+        ]
 
     def _counted(self, token: Any, keys: list[Any]) -> list[ast.stmt]:
         """Count a sample of 1: in place where its key is there already."""

@@ -147,6 +147,25 @@ def test_sampling_and_several_clauses_at_a_point():
     assert (run.rows("a")[0].count, run.rows("b")[0].count, run.fired) == (25, 200, 225)
 
 
+def test_of_several_clauses_at_a_point_one_that_fails_or_ends_leaves_the_figures_right():
+    first, last = "app:event:Packet { a++; }", "app:event:Packet { b++; if (dpid == 9) { exit(); } }"
+    fails = "app:event:Packet { c = 1 / (dpid - 8); c = 1 / (dpid - 9); }"
+    loop = Loop(f"aggr a[0][0]; aggr b[0][0]; int c; {first} {fails} {last}")
+    for _ in range(50):
+        loop.watcher()(Packet(7, b""))
+    for _ in range(50):
+        loop.watcher()(Packet(8, b""))
+    run = loop.run.findings().run
+    counted = [run.rows(name)[0].count for name in "ab"]
+    assert (counted, run.fired, dict(run.faults)) == ([100, 100], 300, {"division by zero": 50})
+    loop = Loop(f"aggr a[0][0]; aggr b[0][0]; {last} {first}")
+    for dpid in (*range(10, 40), 9, 10):
+        loop.watcher()(Packet(dpid, b""))
+    run = loop.run.findings().run
+    counted = [run.rows(name)[0].count for name in "ab"]
+    assert (counted, run.fired, loop.run.ending) == ([30, 31], 61, EXITED)
+
+
 def test_times_and_names_are_those_of_the_point():
     loop = Loop('app:effect:Answer { print("%s %s %d %d", app, point, now_ns, time_s); }')
     loop.watcher(Answer)(Answer(1, 2))
