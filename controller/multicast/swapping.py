@@ -362,7 +362,7 @@ class Swapping:
     def _withdrawn(self, group: Group) -> list[Stage]:
         """Return the edits that leave of a group what it has while it is out, senders' entries first.
 
-        Where no sender's entry has been there nothing is under way, and all go at once.
+        Where no sender's entry can have been there nothing is under way, and all go at once.
         """
         kept = duties_out(group)
         senders: Stage = []
@@ -376,7 +376,7 @@ class Swapping:
                 elif after[rule.key] != rule:
                     rest.append((dpid, Put(after[rule.key])))
             group.set_duty(dpid, duty, tuple(after.values()))
-        sends = any(edit.key in self._installer.installed(dpid) for dpid, edit in senders if type(edit) is Remove)
+        sends = any(self._installer.may_hold(dpid, edit.key) for dpid, edit in senders if type(edit) is Remove)
         return [stage for stage in ([senders, rest] if sends else [senders + rest]) if stage]
 
     def _leave_ahead(self, now: float) -> list[Effect]:

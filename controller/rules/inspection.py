@@ -64,6 +64,14 @@ class Inspection:
             return False
         return state.is_settled(key) if state.connected else state.installed.get(key) == state.target(key)
 
+    def may_hold(self, dpid: int, key: Key) -> bool:
+        """Tell whether a switch may hold an entry under a key: it did, is being sent one, or has yet to tell."""
+        state = self._switches.get(dpid)
+        if state is None:
+            return False
+        under_way = state.batch is not None and state.batch.edits.get(key) is not None
+        return under_way or key in state.installed or state.reading is not None
+
     def is_open(self, dpid: int) -> bool:
         """Tell whether a switch is connected and ours to write: one whose slave we are, or may be, is not."""
         state = self._switches.get(dpid)

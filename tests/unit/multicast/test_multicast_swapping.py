@@ -141,6 +141,26 @@ def test_a_senders_entry_is_the_last_to_come_and_the_first_to_go(make_world):
     assert whole is not None
 
 
+def test_a_group_may_leave_at_any_moment_of_its_coming_in(make_world, version):
+    """Its sender's entry may be at the switch, or on its way there, without the controller having heard."""
+    name = format_ip(group(0))
+    world = joined(overcommitted(make_world, version), 1)
+    assert_served(world, 0)
+    world.settle()
+    done(world.do("group-swap-out", group=name))
+    world.settle()
+    for edit_count in range(20):
+        done(world.do("group-swap-in", group=name))
+        for _, _step in zip(range(edit_count), world.steps(0.1), strict=False):
+            pass
+        world.do("group-swap-out", group=name)
+        for _ in world.steps(0.6):
+            assert_served(world, 0)
+            world.now += 0.02
+        done(world.do("group-swap-out", group=name))
+        world.settle()
+
+
 def test_what_changes_of_a_group_that_is_out_costs_no_entry(make_world):
     world = joined(overcommitted(make_world), 2)
     assert_served(world, 0)
