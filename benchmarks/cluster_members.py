@@ -330,13 +330,10 @@ class Node:
             self.at("switches", lambda: self.disconnected(switch))
         self.at("switches", lambda: self.connect(switch) if self.name not in switch.connections else None, 0.5)
 
-    def switch_count(self) -> int:
-        """Return to how many switches it is connected."""
-        return sum(
-            connection.run == self.run
-            for switch in self.world.switches.values()
-            if (connection := switch.connections.get(self.name)) is not None
-        )
+    def connected_dpids(self) -> frozenset[int]:
+        """Return which switches it is connected to."""
+        held = ((switch.dpid, switch.connections.get(self.name)) for switch in self.world.switches.values())
+        return frozenset(dpid for dpid, connection in held if connection is not None and connection.run == self.run)
 
     def tick(self) -> None:
         """Do what is due, and take what the watch tells."""
@@ -372,7 +369,7 @@ class Node:
         if not self.is_up:
             return
         if not self.is_stopped:
-            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s, self.switch_count())), 0.0)
+            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s, self.connected_dpids())), 0.0)
         leader = self.followed
         peer = None if leader is None else self.world.nodes.get(leader.peer)
         if leader is None or peer is None or self.is_cut_from_peers or peer.is_cut_from_peers:

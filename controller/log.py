@@ -17,6 +17,9 @@ from typing import Any, NamedTuple, Protocol
 WAITING_BOUND = 65536
 """Keys that wait to be committed, while a store takes nothing; beyond them all are dropped, and the log is lost."""
 
+SWITCH_ENTRIES = "switch/"
+"""What the keys of entries begin with that say which ports a switch has; its number follows."""
+
 
 class LogEntryKind(StrEnum):
     """What an entry is."""

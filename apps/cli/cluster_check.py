@@ -6,7 +6,7 @@ import argparse
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from typing import Any, NamedTuple
 
@@ -14,8 +14,9 @@ from apps.cli.cluster_store import ClusterStore, add_policy, open_store
 from apps.cli.common import emit_json, emit_table
 from apps.cluster.etcd import EtcdEngine, EtcdError
 from controller.cluster.engine import Compacted, KeyPage, ReadPage, Silent
-from controller.cluster.keys import Keys, read_leader
+from controller.cluster.keys import Keys, read_leader, read_present
 from controller.cluster.share_records import read_manager
+from controller.cluster.strangers import are_apart
 
 HELP = "say whether the store is fit: each server, its version, space, compaction and certificate; and who is there"
 
@@ -167,3 +168,22 @@ def _fabric(store: ClusterStore) -> Iterator[CheckedFact]:
         who = None if head is None else head[0]
         text = f"{', '.join(names) or 'nobody'}; {who or 'nobody'} {what}"
         yield CheckedFact(check, where, who is not None or not names, text)
+    yield from _switches(keys, held, where)
+
+
+def _switches(keys: Keys, held: Mapping[str, str], where: str) -> Iterator[CheckedFact]:
+    """Tell of members that have no switch in common with the leader: they may be of another fabric of this name."""
+    leader = read_leader(held.get(keys.leader, ""))
+    present = {
+        key.removeprefix(keys.members): found
+        for key, value in held.items()
+        if key.startswith(keys.members) and (found := read_present(value)) is not None
+    }
+    if leader is None or leader.member not in present:
+        return
+    for name, found in present.items():
+        if are_apart(found.dpids, present[leader.member].dpids):
+            text = (
+                f"{name} is connected to none of the switches of {leader.member}, which leads: is it another fabric?"
+            )
+            yield CheckedFact("switches", where, False, text)

@@ -6,16 +6,16 @@ Discovery loads it where the policy's section `cluster` names an engine.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+from apps.cluster.fabric_check import FabricCheck
 from apps.cluster.lead import Followed, Lead
 from apps.cluster.link import LinkLost, SidecarLink
 from apps.cluster.log_feed import LogFeed
-from apps.cluster.messages import Beat, Seen, Unfit
+from apps.cluster.messages import Beat, Seen
 from apps.cluster.metric_targets import PATH as TARGETS_PATH
 from apps.cluster.metric_targets import MetricTargets
 from apps.cluster.monitor_feed import MonitorFeed
@@ -24,7 +24,7 @@ from apps.cluster.monitors_shown import MonitorsSection
 from apps.cluster.own_settings import listening_socket, own_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
-from apps.cluster.system import system_threading
+from apps.cluster.system import become_anew, system_threading
 from apps.cluster.take_over import LeadLogs, begin_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
@@ -50,7 +50,7 @@ from controller.cluster.place import (
     TakenOver,
     TakeOver,
 )
-from controller.cluster.versions import RECORDS, VersionWritten
+from controller.cluster.versions import VersionWritten, unknown_text
 from controller.effects import Notice, RoleDenied
 from controller.events import PacketReceived, RoleWanted
 from controller.rules.async_messages import encode_async
@@ -99,6 +99,8 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self._feed = LogFeed(self.link, fabric, self._hand_followed, self._refuse_records)
         self._monitor_feed = MonitorFeed(self.link, fabric, self._hear_monitors)
         self._monitors = MonitorsSeen({}, 0)
+        self._fabric = FabricCheck(fabric, self.settings.member.member, self._feed.journal.has_switch)
+        self._no_part = ""
         self._written = VersionWritten()
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
@@ -136,7 +138,9 @@ class ClusterApp(DeclaredApp, TableKeeper):
                 "cluster": self.shown.section,
                 "monitors": self.monitors_shown.section,
             },
-            refresh=lambda: self.shown.refresh(self.core, self.seen, self._lag_s(), self._monitors),
+            refresh=lambda: self.shown.refresh(
+                self.core, self.seen, self._lag_s(), self._monitors, (self._no_part, *self._fabric.problems())
+            ),
         )
 
     def start(self) -> Any:
@@ -177,6 +181,8 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def refusal(self) -> QuestionRefused | None:
         """Return why nothing can be set here now, None where it can."""
         leader = self.seen.leader
+        if self._no_part:
+            return QuestionRefused(self._no_part, reason="not-leader")
         if self.core.course is not Course.LEADING:
             who = "nobody leads at the moment" if leader is None else f"{leader.member} leads, ask there"
             return QuestionRefused(f"This controller follows: {who}.", reason="not-leader")
@@ -190,6 +196,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         """Look after files, and by which records the logs are written."""
         super().ticked()
         self._look_at_versions()
+        self._look_at_fabric()
 
     def _hand_over(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Have another member lead: the one that is named, else the one that is connected to most switches."""
@@ -224,7 +231,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         return self.settings.member.incarnation
 
     def _beat(self) -> Beat:
-        return Beat(self._idle_s(), len(self._datapaths))
+        return Beat(self._idle_s(), frozenset(self._datapaths), not self._no_part)
 
     def _idle_s(self) -> float:
         """Return for how long the loop has made no progress, and have it say that it goes on."""
@@ -279,14 +286,17 @@ class ClusterApp(DeclaredApp, TableKeeper):
 
     def _refuse_records(self, version: int) -> None:
         """Lead no more, for the logs are of a program that this one knows nothing of; on the feed's thread."""
-        self.link.say(Unfit())
-        text = (
-            f"The cluster's logs have records of version {version}, and this program reads versions {RECORDS - 1} "
-            f"and {RECORDS}: this controller takes no part until it is started anew by a program that reads them."
-        )
-        self.reactor.call(
-            self._turn, self._tell, TellOperators("records-unknown", text, Severity.CRITICAL, State.RAISED)
-        )
+        told = TellOperators("records-unknown", unknown_text(version), Severity.CRITICAL, State.RAISED)
+        self._no_part = told.text
+        self.reactor.call(self._turn, self._tell, told)
+
+    def _look_at_fabric(self) -> None:
+        """Take no part in a cluster of another fabric."""
+        for told in self._fabric.look(frozenset(self._datapaths), self.seen, self.core.course, time.monotonic()):
+            self._tell(told)
+        if self._fabric.other_fabric and not self._no_part:
+            self._feed.close()
+            self._no_part = self._fabric.other_fabric
 
     def _look_at_versions(self) -> None:
         """Write records that all members read; all of them anew, where one came that reads none as late as before."""
@@ -478,10 +488,3 @@ def _let_in(app: Any, datapath: Any) -> None:
 
 def _append(outcome: list[_Outcome], read: Callable[[], _Outcome]) -> None:
     outcome.append(read())
-
-
-def become_anew() -> None:
-    """Have this process run its command once more, from the beginning."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

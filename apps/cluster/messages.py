@@ -16,10 +16,14 @@ _LENGTH = struct.Struct("!I")
 
 
 class Beat(NamedTuple):
-    """The controller is there; its loop made no progress for `idle_s` seconds; it has so many switches."""
+    """The controller is there; its loop made no progress for `idle_s` seconds; it is connected to `switches`.
+
+    One that is not fit takes no part, whatever becomes of others.
+    """
 
     idle_s: float
-    switches: int = 0
+    switches: frozenset[int] = frozenset()
+    is_fit: bool = True
 
 
 class AskStore(NamedTuple):
@@ -57,10 +61,6 @@ class StoreTold(NamedTuple):
     report: WatchReport
 
 
-class Unfit(NamedTuple):
-    """The controller cannot lead, whatever becomes of others, until it is started anew."""
-
-
 class Pulse(NamedTuple):
     """The process beside heard a beat."""
 
@@ -68,8 +68,9 @@ class Pulse(NamedTuple):
 class Seen(NamedTuple):
     """What is known of the cluster: who leads, who is a member, whether the store answers; this member's lease.
 
-    `peers` says where members are heard, and `switches` to how many switches each is connected, by name. `records` is
-    the latest version of the logs' records that all members read.
+    `peers` says where members are heard, `switches` to how many switches each is connected, and `dpids` to which, by
+    name; there an earlier program's is connected to none. `records` is the latest version of the logs' records that
+    all members read.
     """
 
     leader: Leader | None = None
@@ -80,6 +81,7 @@ class Seen(NamedTuple):
     peers: Mapping[str, str] = MappingProxyType({})
     switches: Mapping[str, int] = MappingProxyType({})
     records: int = RECORDS
+    dpids: Mapping[str, frozenset[int]] = MappingProxyType({})
 
 
 class MessageSocket(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from apps.cluster.attendance import Attendance
@@ -62,12 +62,18 @@ class ClusterSection:
             self._since = LeadSince(leader.epoch, now_s, at_least=not self._has_looked)
         self._has_looked = self._has_looked or bool(seen.members)
 
-    def refresh(self, core: PlaceCore, seen: Seen, lag_s: float, monitors: MonitorsSeen) -> None:
-        """Have readers told what is otherwise; `lag_s` is for how long the logs have been behind."""
+    def refresh(
+        self, core: PlaceCore, seen: Seen, lag_s: float, monitors: MonitorsSeen, more: Iterable[str] = ()
+    ) -> None:
+        """Have readers told what is otherwise.
+
+        `lag_s` is for how long the logs have been behind, and `more` what else is wrong, gravest first, as sentences.
+        """
         leading = {seen.leader.member} if seen.leader is not None else set()
         names = {self._member, *seen.members, *self._attendance.gone_s} | leading
         documents = {name: self._document(name, core, seen) for name in sorted(names)}
-        documents[self._member] |= self._own(core, seen, lag_s, monitors)
+        problems = *filter(None, more), *self._problems(core, seen, lag_s), *_problems_of(monitors)
+        documents[self._member] |= {**self._own(core, seen, lag_s), "problems": list(problems)}
         former, self.documents = self.documents, documents
         for name in former.keys() | documents.keys():
             if former.get(name) != documents.get(name):
@@ -90,7 +96,7 @@ class ClusterSection:
             "switches": seen.switches.get(name),
         }
 
-    def _own(self, core: PlaceCore, seen: Seen, lag_s: float, monitors: MonitorsSeen) -> dict[str, Any]:
+    def _own(self, core: PlaceCore, seen: Seen, lag_s: float) -> dict[str, Any]:
         return {
             "course": core.course.value,
             "store": "silent" if seen.is_store_silent else "answers",
@@ -99,7 +105,6 @@ class ClusterSection:
             "switches_led": sum(core.switches.values()),
             "take_over_s": take_over_s(core),
             "log_lag_s": round(lag_s, 1),
-            "problems": [*self._problems(core, seen, lag_s), *_problems_of(monitors)],
         }
 
     def _problems(self, core: PlaceCore, seen: Seen, lag_s: float) -> Iterator[str]:

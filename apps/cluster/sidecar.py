@@ -23,7 +23,6 @@ from apps.cluster.messages import (
     Seen,
     StoreAnswered,
     StoreTold,
-    Unfit,
     WatchStore,
     receive,
     send,
@@ -86,7 +85,6 @@ class Sidecar:
         self._seen = Seen()
         self._controller = os.getppid()
         self._look_s = float("inf")
-        self._is_unfit = False
 
     def run(self) -> None:
         """Take part until the controller has gone, and give the lease back then."""
@@ -156,7 +154,8 @@ class Sidecar:
         switches = {name: each.switches for name, each in present.items()}
         known = view.leader, view.epoch, tuple(present), member.is_store_silent, member.lease
         records = min((each.records for each in present.values()), default=RECORDS)
-        seen = Seen(*known, peers, switches, records)
+        dpids = {name: each.dpids for name, each in present.items()}
+        seen = Seen(*known, peers, switches, records, dpids)
         if seen != self._seen:
             self._seen = seen
             self._outbox.put(seen)
@@ -180,9 +179,7 @@ class Sidecar:
     def _take(self, message: Any) -> None:
         if type(message) is Beat:
             beat = ControllerBeat(message.idle_s, message.switches)
-            self._events.put(ControllerStopped() if self._is_unfit else beat)
-        elif type(message) is Unfit:
-            self._is_unfit = True
+            self._events.put(beat if message.is_fit else ControllerStopped())
         elif type(message) is AskStore:
             number = message.number
             self._for_controller.ask(message.request, lambda reply: self._outbox.put(StoreAnswered(number, reply)))

@@ -1,11 +1,13 @@
-"""Modules of Python as they are without a framework: what waits by them is a thread of the system's.
+"""What is the system's own: modules of Python as they are without a framework, and this process itself.
 
+What waits by those modules is a thread of the system's.
 Under eventlet those of the same names have all threads of the process wait in one.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -19,3 +21,10 @@ system_queue = _system("queue")
 system_select = _system("select")
 system_socket = _system("socket")
 system_threading = _system("threading")
+
+
+def become_anew() -> None:
+    """Have this process run its command once more, from the beginning."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

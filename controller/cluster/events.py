@@ -42,11 +42,11 @@ class PeerGone(NamedTuple):
 class ControllerBeat(NamedTuple):
     """This member's controller is there.
 
-    `idle_s` is how long its loop has made no progress, in seconds; it is connected to so many `switches`.
+    `idle_s` is how long its loop has made no progress, in seconds; `switches` are those that it is connected to.
     """
 
     idle_s: float
-    switches: int = 0
+    switches: frozenset[int] = frozenset()
 
 
 class ControllerStopped(NamedTuple):

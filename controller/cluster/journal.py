@@ -19,7 +19,7 @@ from controller.cluster.engine import (
     size_bytes,
 )
 from controller.cluster.versions import RECORDS, is_readable
-from controller.log import LogBatch, LogEntry, LogEntryKind, Row
+from controller.log import SWITCH_ENTRIES, LogBatch, LogEntry, LogEntryKind, Row
 
 ENTRIES_BOUND = OPERATIONS_BOUND - 1
 """Entries of a transaction: one more of its edits says whose turn it was."""
@@ -183,6 +183,10 @@ class Replica:
         self.revision = page.revision
         gone = (LogEntry(LogEntryKind.OBSERVATION, key, None) for key in sorted(former - self._keys))
         return (*gone, *(row.entry for row in rows))
+
+    def has_switch(self, dpid: int) -> bool:
+        """Tell whether a switch has an entry; on any thread."""
+        return f"{SWITCH_ENTRIES}{dpid}" in self._keys
 
     def follow(self, changes: KeyChanges) -> tuple[LogEntry, ...]:
         """Take what a watch from `revision` on told of its keys, and perhaps of others."""

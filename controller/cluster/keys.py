@@ -117,7 +117,8 @@ class Present(NamedTuple):
     """A member that is there: its name, which run of it, where others hear it, how many switches it has.
 
     `records` is the version of the logs' records that it reads and writes; a key that says none is of the first.
-    `metrics` is where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
+    `metrics` is where its metrics are scraped, ``HOST:PORT``; '' for nowhere. `dpids` are the switches; keys of
+    programs before this one say none.
     """
 
     member: str
@@ -126,10 +127,11 @@ class Present(NamedTuple):
     switches: int
     records: int = RECORDS
     metrics: str = ""
+    dpids: frozenset[int] = frozenset()
 
     def text(self) -> str:
         """Return this as the value of a member's key."""
-        return json.dumps(self._asdict())
+        return json.dumps({**self._asdict(), "dpids": sorted(self.dpids)})
 
 
 def read_present(text: str) -> Present | None:
@@ -137,10 +139,12 @@ def read_present(text: str) -> Present | None:
     try:
         found = read_object(text)
         known = found["member"], found["incarnation"], found["peer"], found["switches"]
-        present = Present(*known, found.get("records", 1), found.get("metrics", ""))
+        dpids = frozenset(found.get("dpids", ()))
+        present = Present(*known, found.get("records", 1), found.get("metrics", ""), dpids)
     except (ValueError, KeyError, TypeError):
         return None
-    return present if list(map(type, present)) == [str, str, str, int, int, str] else None
+    kinds = [str, str, str, int, int, str, frozenset]
+    return present if list(map(type, present)) == kinds and all(type(dpid) is int for dpid in dpids) else None
 
 
 def read_epoch(text: str) -> int:

@@ -436,9 +436,9 @@ class MemberCore(Leasing):
         if not self._keep_lease(now):
             return
         if not self._is_registered or self._reach.is_untold(now):
-            me, count = self._settings, self._reach.count
-            this = Present(me.member, me.incarnation, me.peer, count, metrics=me.metrics)
-            self._ask(Purpose.REGISTER, registration(self._keys, this, self._lease), now, (self._lease, count))
+            me, dpids = self._settings, self._reach.switches
+            this = Present(me.member, me.incarnation, me.peer, len(dpids), metrics=me.metrics, dpids=dpids)
+            self._ask(Purpose.REGISTER, registration(self._keys, this, self._lease), now, (self._lease, dpids))
 
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
@@ -472,7 +472,8 @@ class MemberCore(Leasing):
         better = self._reach.better(present, now)
         if better and Purpose.HAND_OVER not in self._pending and self._calm.not_before_s(now) == float("-inf"):
             count = present[better].switches
-            text = f"{me} is connected to {self._reach.count} switches, {better} to {count}: {better} is to lead."
+            own = len(self._reach.switches)
+            text = f"{me} is connected to {own} switches, {better} to {count}: {better} is to lead."
             self._tell("switches-unreached", text, Severity.WARNING)
             self._hand_over(HandOverWanted(better), now)
 

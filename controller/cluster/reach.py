@@ -1,17 +1,21 @@
-"""How many switches a member is connected to, beside the others: who is cut off from them gives the lead away."""
+"""Which switches a member is connected to, beside the others: who is cut off from them gives the lead away."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from controller.cluster.keys import Present
+from controller.cluster.strangers import REFUSED_S, are_apart
 
 BEHIND_S = 2.0
 """A leader that was connected to fewer switches than another member for so long, and to no more meanwhile, hands over
 to it."""
 
+APART_S = REFUSED_S + 5.0
+"""How long it is where the other one is connected to none of the leader's: one of another fabric has gone by then."""
+
 TOLD_S = 0.5
-"""How often others are told at most to how many switches a member is connected."""
+"""How often others are told at most to which switches a member is connected."""
 
 
 class Reach:
@@ -19,45 +23,56 @@ class Reach:
 
     Attributes
     ----------
-    count
-        How many there are.
+    switches
+        Which these are.
     """
 
     def __init__(self, member: str, now: float) -> None:
-        self.count = 0
+        self.switches: frozenset[int] = frozenset()
         self._member = member
-        self._told = 0
+        self._told: frozenset[int] = frozenset()
         self._told_s = now
         self._behind_since_s: float | None = None
 
-    def take(self, count: int) -> None:
-        """Take it that there are so many switches; while they become more, the others are waited for."""
-        if count > self.count:
+    def take(self, switches: frozenset[int]) -> None:
+        """Take it that these are the switches; while they become more, the others are waited for."""
+        if len(switches) > len(self.switches):
             self._behind_since_s = None
-        self.count = count
+        self.switches = switches
 
-    def told(self, count: int, now: float) -> None:
-        """Take it that the others know of so many."""
-        self._told, self._told_s = count, now
+    def told(self, switches: frozenset[int], now: float) -> None:
+        """Take it that the others know of these."""
+        self._told, self._told_s = switches, now
 
     def is_untold(self, now: float) -> bool:
         """Tell whether the others are to be told otherwise."""
-        return self._told != self.count and now >= self._told_s + TOLD_S
+        return self._told != self.switches and now >= self._told_s + TOLD_S
 
-    def best(self, present: Mapping[str, Present]) -> str:
-        """Return the other member that is connected to most switches, '' where there is no other."""
-        others = {name: each.switches for name, each in present.items() if name != self._member}
+    def best(self, present: Mapping[str, Present], above: int = -1) -> str:
+        """Return the other member that is connected to most switches, and to more than `above`; '' for none.
+
+        Those that have switches in common with this one come before those that are apart from it.
+        """
+        others = {
+            name: (not self._is_apart(each), each.switches)
+            for name, each in present.items()
+            if name != self._member and each.switches > above
+        }
         return max(others, key=lambda name: others[name], default="")
 
     def better(self, present: Mapping[str, Present], now: float) -> str:
         """Return who is to lead in this member's place, '' where it may go on."""
-        best = self.best(present)
-        if not best or present[best].switches <= self.count:
+        best = self.best(present, len(self.switches))
+        if not best:
             self._behind_since_s = None
             return ""
         if self._behind_since_s is None:
             self._behind_since_s = now
-        return best if now >= self._behind_since_s + BEHIND_S else ""
+        patience_s = APART_S if self._is_apart(present[best]) else BEHIND_S
+        return best if now >= self._behind_since_s + patience_s else ""
+
+    def _is_apart(self, other: Present) -> bool:
+        return are_apart(self.switches, other.dpids)
 
     def leads_no_more(self) -> None:
         """Take it that another one is to lead."""
@@ -65,5 +80,6 @@ class Reach:
 
     def deadlines(self) -> list[float]:
         """Return when something is due."""
-        due = [] if self._told == self.count else [self._told_s + TOLD_S]
-        return due if self._behind_since_s is None else [*due, self._behind_since_s + BEHIND_S]
+        due = [] if self._told == self.switches else [self._told_s + TOLD_S]
+        since_s = self._behind_since_s
+        return due if since_s is None else [*due, since_s + BEHIND_S, since_s + APART_S]

@@ -22,6 +22,14 @@ def earliest() -> int:
     return max(1, RECORDS - 1)
 
 
+def unknown_text(version: int) -> str:
+    """Return what operators are told where the logs have records of a version that cannot be read here."""
+    return (
+        f"The cluster's logs have records of version {version}, and this program reads versions {RECORDS - 1} "
+        f"and {RECORDS}: this controller takes no part until it is started anew by a program that reads them."
+    )
+
+
 class VersionWritten:
     """In which version records are written, so that every member can read them: that of who knows least.
 

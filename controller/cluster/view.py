@@ -73,6 +73,8 @@ class LeadView(KeyView):
     def __init__(self, keys: Keys) -> None:
         super().__init__()
         self._keys = keys
+        self._present: dict[str, Present] = {}
+        self._present_version = -1
 
     @property
     def leader(self) -> Leader | None:
@@ -99,11 +101,12 @@ class LeadView(KeyView):
 
     def present(self) -> dict[str, Present]:
         """Return the members that are there, by name in their order; of a key that makes no sense the name alone."""
-        found: dict[str, Present] = {}
-        for name in self.members():
-            present = read_present(self._held[f"{self._keys.members}{name}"].value)
-            found[name] = Present(name, "", "", 0, 1) if present is None else present
-        return found
+        if self._present_version != self.version:
+            self._present, self._present_version = {}, self.version
+            for name in self.members():
+                present = read_present(self._held[f"{self._keys.members}{name}"].value)
+                self._present[name] = Present(name, "", "", 0, 1) if present is None else present
+        return self._present
 
     def members(self) -> tuple[str, ...]:
         """Return the names of the members, in their order."""

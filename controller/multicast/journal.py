@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
 from controller.kernel.ports import cable_of
-from controller.log import LogEntry, LogEntryKind, LogPart, WriteLog
+from controller.log import SWITCH_ENTRIES, LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
@@ -202,7 +202,7 @@ class MulticastJournal:
         version = self._fabric.ofp_version(what)
         there = {"dpid": what, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
         is_known = version is not None or edges or trunks
-        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"switch/{what}", there if is_known else None)
+        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"{SWITCH_ENTRIES}{what}", there if is_known else None)
 
     def _tree_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entry of a group's tree where it is another one than was written last."""

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from apps.emulation.cluster import FABRIC, wait_that
+from apps.emulation import processes
+from apps.emulation.cluster import FABRIC, PEER_PORT, wait_that
+from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
 from controller.cluster.keys import Keys
 from how_to import blocks, files
@@ -216,3 +218,35 @@ def test_nothing_is_set_while_the_store_is_silent(clustered: Callable[..., Clust
     refused = query(net.leader.socket, {"do": "switch-drain", "dpid": net.fabric.dpid("s3")})
     assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
     assert "drained" not in vsrt(net.leader, "show", "switches")
+
+
+def test_controllers_of_another_fabric_of_the_same_name_take_no_part(
+    clustered: Callable[..., Clustered],
+) -> None:
+    """Theirs has more switches, so that it would be handed the lead."""
+    net = clustered()
+    env = {"VSRT_MEMBER": "x1", "VSRT_PEER": f"{net.address('c3')}:{PEER_PORT}"}
+    policy = net.cluster.policy_of(net.before.member)
+    port = max(net.cluster.ports) + 1
+    with ControllerProcess(port, framework=FRAMEWORK, policy=policy, env=env) as stranger:
+        for number in range(1, 5):
+            bridge = (
+                "bridge",
+                f"x{number}",
+                f"other_config:datapath-id={0xF0 + number:016x}",
+                "fail_mode=secure",
+                "datapath_type=netdev",
+            )
+            target = ("set-controller", f"x{number}", f"tcp:127.0.0.1:{port}")
+            processes.run("ovs-vsctl", "add-br", f"x{number}", "--", "set", *bridge, "--", *target)
+        stranger.wait_log("fabric-is-another", SETTLED_S)
+        assert f"{net.before.member} leads it, and none of the 4 switches" in stranger.log()
+        assert "x1 is connected to switches, and to none that this controller" in net.leader.log()
+        wait_that("x1 is no member", lambda: "x1" not in net.cluster.registered(), SETTLED_S)
+        refused = query(stranger.socket, {"do": "switch-drain", "dpid": 0xF1})
+        assert (refused["reason"], "takes no part" in refused["error"]) == ("not-leader", True)
+        assert "takes no part" in vsrt(stranger, "show", "cluster")
+        net.join("h5")
+        assert net.cluster.leader() == net.before
+        assert "actions" not in processes.run("ovs-ofctl", "dump-flows", "x1")
+        net.check_nothing_lost()

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from cluster_histories import World
 
 from apps.cluster.etcd import Access, EtcdEngine
 from controller.cluster.engine import Engine
 from controller.cluster.memory_engine import MemoryEngine, MemoryStore
 from etcd_server import EtcdServer
+from simulated_world import until
 
 DEADLINE_S = 20.0
 """A busy machine is no silent one."""
@@ -95,3 +97,12 @@ def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
 def prefix(request: pytest.FixtureRequest) -> str:
     """Keys of this test alone, for the server outlives it."""
     return f"/test/{abs(hash(request.node.nodeid))}/"
+
+
+@pytest.fixture
+def world() -> World:
+    """Three members, one of which leads three switches."""
+    world = World(7)
+    until(world, world.is_settled)
+    world.run(world.now + 1.0)
+    return world

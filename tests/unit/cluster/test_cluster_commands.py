@@ -14,7 +14,7 @@ from apps.cluster.etcd import Access, EtcdEngine
 from certificates import Authority
 from controller.cluster.archive import ArchiveInvalid, archive_of, read_archive, restoring, why_not
 from controller.cluster.engine import GrantLease, KeyValue, LeaseGranted, PutKey, ReadPage, Transaction
-from controller.cluster.keys import Keys, Leader, read_epoch
+from controller.cluster.keys import Keys, Leader, Present, read_epoch
 from etcd_server import EtcdServer
 
 FABRIC = "commands"
@@ -66,6 +66,20 @@ def checked(policy: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict
 
 
 # check
+
+
+def test_members_of_another_fabric_are_told(policy: Path, own_etcd: EtcdServer, capsys: pytest.CaptureFixture[str]):
+    leads(own_etcd)
+    members = {"c1": {1, 2}, "c2": {2, 3}, "c3": set(), "x1": {4}}
+    puts = (
+        PutKey(f"{KEYS.members}{name}", Present(name, "run", "", len(dpids), dpids=frozenset(dpids)).text())
+        for name, dpids in members.items()
+    )
+    put(own_etcd, *puts)
+    status, found = checked(policy, capsys)
+    told = found["switches", f"fabric {FABRIC}"]
+    assert (status, told["is_good"]) == (1, False)
+    assert told["text"] == "x1 is connected to none of the switches of c1, which leads: is it another fabric?"
 
 
 def test_a_store_that_is_fit(policy: Path, own_etcd: EtcdServer, capsys: pytest.CaptureFixture[str]):

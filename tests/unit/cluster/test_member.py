@@ -26,32 +26,8 @@ from controller.cluster.keys import EPOCH_BOUND, Leader, read_epoch, read_leader
 from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings, Standing
 from controller.cluster.memory_engine import RequestFault
-from controller.cluster.reach import BEHIND_S
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
-
-PATIENCE_S = 10.0
-
-
-@pytest.fixture
-def world() -> World:
-    """Three members, one of which leads three switches."""
-    world = World(7)
-    until(world, world.is_settled)
-    world.run(world.now + 1.0)
-    return world
-
-
-def until(world: World, reached: Callable[[], bool], within_s: float = PATIENCE_S) -> float:
-    """Let time go on until something is so; return how long that took."""
-    begun_s = world.now
-    world.run(world.now + within_s, reached)
-    assert reached(), [(node.name, node.member.standing, node.member.epoch) for node in world.nodes.values()]
-    return world.now - begun_s
-
-
-def leader(world: World) -> Node:
-    (leader,) = world.leaders()
-    return leader
+from simulated_world import cut_off_from_switches, leader, until
 
 
 def another_leads(world: World, former: Node) -> Callable[[], bool]:
@@ -265,42 +241,6 @@ def test_when_the_one_that_was_named_is_gone_another_leads(world: World):
         return any(node is not named and node.member.epoch not in (None, epoch) for node in world.leaders())
 
     assert 1.0 < until(world, led_anew) < 1.5
-
-
-def cut_off_from_switches(world: World, node: Node, dpids: set[int]) -> None:
-    node.without |= dpids
-    for dpid in dpids:
-        node.disconnect(world.switches[dpid])
-
-
-def test_a_leader_that_is_cut_off_from_switches_hands_over_to_who_has_most(world: World):
-    first = leader(world)
-    one, other = (node for node in world.nodes.values() if node is not first)
-    cut_off_from_switches(world, one, {1})
-    world.run(world.now + 4.0)
-    assert world.leaders() == [first]
-    cut_off_from_switches(world, first, {1, 2})
-    assert BEHIND_S < until(world, lambda: world.leaders() == [other]) < BEHIND_S + 1.5
-    until(world, world.is_settled)
-    assert (world.told["switches-unreached"], world.told["stepped-down"]) == (1, 1)
-    world.run(world.now + 30.0)
-    assert world.leaders() == [other]
-
-
-def test_switches_that_nobody_reaches_cost_no_leader_the_lead(world: World):
-    first = leader(world)
-    for node in world.nodes.values():
-        cut_off_from_switches(world, node, {1, 2})
-    world.run(world.now + 10.0)
-    assert world.leaders() == [first] and not world.told["switches-unreached"]
-
-
-def test_a_connection_that_comes_back_in_time_costs_nobody_the_lead(world: World):
-    first = leader(world)
-    for _ in range(5):
-        first.disconnect(world.switches[1])
-        world.run(world.now + 1.5)
-    assert world.leaders() == [first]
 
 
 def test_a_lead_that_changed_often_of_late_is_kept():

@@ -34,15 +34,17 @@ class Controller:
 
     def __init__(self, endpoint: str, name: str, silence_s: float = 0.5) -> None:
         self.told: list[Any] = []
+        self.is_fit = True
         self.listening = socket.create_server(("127.0.0.1", 0))
         peer = f"127.0.0.1:{self.listening.getsockname()[1]}"
         self.incarnation = f"{name}-1"
         member = MemberSettings("tested", name, self.incarnation, peer, 3, silence_s)
         settings = SidecarSettings(member, (endpoint,))
-        self.link = SidecarLink(
-            settings, self.listening, self.told.append, lambda: Beat(0.0), logging.getLogger("test")
-        )
+        self.link = SidecarLink(settings, self.listening, self.told.append, self.beat, logging.getLogger("test"))
         self.link.start()
+
+    def beat(self) -> Beat:
+        return Beat(0.0, is_fit=self.is_fit)
 
     def leading(self) -> Leading | None:
         """The last word about the lead."""
@@ -124,6 +126,21 @@ def test_another_process_goes_on_under_the_lease(controller: Callable[[str], Con
     assert {told.epoch for told in one.told[at:] if type(told) is Leading} == {epoch}
     one.wait(lambda: one.seen().leader is not None)
     assert (one.seen().lease, one.link.pid not in (None, pid)) == (lease, True)
+
+
+def test_one_that_is_not_fit_takes_no_part_whichever_process_is_beside_it(controller: Callable[[str], Controller]):
+    one = controller("one")
+    one.wait(one.epoch)
+    one.is_fit = False
+    one.wait(lambda: one.epoch() is None)
+    pid = one.link.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    one.wait(lambda: any(type(told) is LinkLost for told in one.told))
+    one.wait(lambda: type(one.link.ask(ReadPage("/"))) is KeyPage)
+    two = controller("two")
+    two.wait(two.epoch)
+    two.wait(lambda: two.seen().members == ("two",))
 
 
 def test_a_process_that_stands_still_is_ended(controller: Callable[[str], Controller]):

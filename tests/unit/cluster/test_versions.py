@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.cluster.engine import KeyValue
 from controller.cluster.journal import read_record, record_text, record_version
 from controller.cluster.keys import Present, read_present
@@ -55,4 +57,15 @@ def test_records_say_their_version_and_those_of_the_first_say_none():
 def test_a_member_that_says_no_version_is_of_the_first():
     assert read_present('{"member":"c1","incarnation":"a","peer":"","switches":2}') == Present("c1", "a", "", 2, 1)
     assert read_present(Present("c1", "a", "", 2, 2).text()) == Present("c1", "a", "", 2, 2)
+
+
+def test_a_member_says_which_switches_it_is_connected_to():
+    this = Present("c1", "a", "", 2, dpids=frozenset({7, (1 << 64) - 1}))
+    assert read_present(this.text()) == this
+    assert read_present('{"member":"c1","incarnation":"a","peer":"","switches":2}').dpids == frozenset()
+
+
+@pytest.mark.parametrize("dpids", ['"12"', "[[1]]", "5", "[1.5]", "[true]"])
+def test_a_member_whose_switches_make_no_sense_makes_none(dpids: str):
+    assert read_present(f'{{"member":"c1","incarnation":"a","peer":"","switches":2,"dpids":{dpids}}}') is None
     assert read_present('{"member":"c1","incarnation":"a","peer":"","switches":2,"records":"x"}') is None
