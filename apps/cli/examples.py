@@ -113,6 +113,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt doctor", "what is to be looked at, and what to do about it"),
         ("vsrt doctor --json", "for a script: status 0 where there is nothing to tell"),
     ),
+    "vsrt changes": (("vsrt changes record -o changes.jsonl", "a line for each setting that changes"),),
+    "vsrt changes record": (
+        ("vsrt changes record -o changes.jsonl", "a line for each setting that changes"),
+        ("vsrt changes record -o changes.jsonl --from-nothing", "what is set already first"),
+        ("vsrt policy discover --log changes.jsonl", "what is set together, where, and who deviates"),
+    ),
     "vsrt do": (("vsrt do drain 3", "take the traffic away from a switch"),),
     "vsrt do acknowledge": (("vsrt do acknowledge switch-down:3", "somebody sees to it"),),
     "vsrt do drain": (("vsrt do drain 3", "before switch 3 is serviced"),),

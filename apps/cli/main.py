@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "run the controller under os-ken",
     "show": "show what a running controller knows",
     "watch": "follow what a running controller knows, as it changes",
+    "changes": "record what of a running controller is configured otherwise than before",
     "do": "have a running controller change a setting or do something once",
     "check": "compare what switches hold with what they shall, and repair it if asked",
     "doctor": "say what of a running controller, its switches and its policy is to be looked at",

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import emit_json, printable, table_lines
+from apps.cli.following import followed
 from apps.cli.reach import open_source
 from apps.cli.refresh import CLEAR
 from apps.cli.show_selection import DocumentSelection, add_selection
-from apps.cli.snapshot_source import ConnectionLost, SnapshotSource
 from controller.snapshot.reader import Document, Snapshot
 
-RETRY_S = 1.0
 NEWEST = 10
 """Events, cleared alarms and allocations that the lines begin with, without a limit."""
 
@@ -36,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Follow the snapshot until interrupted."""
     chosen, source = DocumentSelection(args), open_source(args)
     try:
-        snapshots = _followed(source, chosen)
+        snapshots = followed(source, chosen.table.sections, beside=SECTIONS)
         if args.json:
             _print_documents(chosen, snapshots)
         elif sys.stdout.isatty():
@@ -46,23 +45,6 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     return 0
-
-
-def _followed(source: SnapshotSource, chosen: DocumentSelection) -> Iterator[Snapshot]:
-    """Yield snapshots for ever, also from a controller that comes back; ConnectionLost where it never was there."""
-    reached, told = False, False
-    while True:
-        try:
-            for snapshot in source.follow(chosen.table.sections, beside=SECTIONS):
-                reached, told = True, False
-                yield snapshot
-        except ConnectionLost as lost:
-            if not reached:
-                raise
-            if not told:
-                print(f"vsrt: {lost}; trying again", file=sys.stderr)
-                told = True
-            time.sleep(RETRY_S)
 
 
 def _draw(chosen: DocumentSelection, snapshots: Iterator[Snapshot]) -> None:
