@@ -29,7 +29,9 @@ from controller.anomaly.normalcy.settings import DAY_S, Settings
 
 RANGES: dict[str, tuple[float, ...]] = {
     "hold_off_s": (DAY_S / 4, DAY_S / 2, DAY_S, 2 * DAY_S),
-    "repeat_factor": (1.5, 1.8, 1.9, 2.0, 2.1, 2.2, 2.5, 3.0),
+    "repeat_factor": (1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 16.0),
+    "alarm_score": (0.13, 0.15, 0.17, 0.18, 0.2, 0.22, 0.25, 0.3, 0.33),
+    "known_shape_divisor": (1.0, 1.5, 2.0, 2.5, 3.0),
     "habit_gain": (1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0),
     "duration_gain": (0.0, 0.5, 1.0),
     "duration_s": (1800.0, 3600.0, 10_800.0),

@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold",
         type=float,
-        default=0.2,
-        help="events that --json lists have this score at least (default: 0.2)",
+        help=f"events that --json lists have this score at least (default: alarm_score, {Settings().alarm_score:g})",
     )
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write the scores over the series as PNG and SVG")
 
@@ -43,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
     settings = settings_of(args.set)
     if args.json and args.output is None:
         raise InputError("--json: name a file for the scores with -o")
-    if not 0 <= args.threshold <= 1:
-        raise InputError(f"--threshold: expected 0 to 1, found {args.threshold:g}")
+    threshold = settings.alarm_score if args.threshold is None else args.threshold
+    if not 0 <= threshold <= 1:
+        raise InputError(f"--threshold: expected 0 to 1, found {threshold:g}")
     found = read_series(args)
     if len(found) > 1:
         names = sorted({f"{one.name.member} {one.name.metric}" for one in found})
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
         write_score_plot(args.plot, args.input.stem, series.at_s, series.values, scores)
     if args.json:
-        events = [event._asdict() for event in scorer.events if event.score >= args.threshold]
+        events = [event._asdict() for event in scorer.events if event.score >= threshold]
         emit_json(
             {
                 "rows": len(rows),

@@ -72,11 +72,12 @@ class Scorer:
     normal value in units of the range that the series has had (`units_of`), raised by how long points have been
     outside in a row, and `discord_gain` times how much further than is usual the stretch that ends with the point is
     from all stretches before it (`Discords`), which tells a change among values that are normal each. What the first
-    one alone sees, little or of a shape that was seen before, is taken a rung down. d is lowered where points are
-    unusual on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. It is then
-    taken down to a rung, a whole power of `repeat_factor`: for `hold_off_s` after a point that was scored only points
-    on higher rungs are. What is not scored has 0 and holds nothing off. At any threshold that is a rung, the points
-    that pass it are those of an alarm at that threshold which repeats within the hold-off at the next rung alone.
+    one alone sees, little or of a shape that was seen before, is divided by `known_shape_divisor`. d is lowered where
+    points are unusual on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. It
+    is then taken down to a rung, the distance of `alarm_score` times a whole power of `repeat_factor`: for
+    `hold_off_s` after a point that was scored only points on higher rungs are. What is not scored has 0 and holds
+    nothing off. At any threshold that is a rung, as `alarm_score` is, the points that pass it are those of an alarm
+    at that threshold which repeats within the hold-off at the next rung alone.
 
     Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
     follow whenever the number of points has doubled, and later with every quarter of `history_points` as well. Of
@@ -184,9 +185,10 @@ class Scorer:
 
     def _score(self, at_s: Floats, values: Floats, unlike: Floats) -> Floats:
         settings = self._settings
+        alarm = settings.alarm_score / (1 - settings.alarm_score)
         apart = self._distances(at_s, values)
         outside = np.abs(apart) / np.where(apart > 0, self._units.above, self._units.below)
-        outside = np.where(unlike > 0, outside, outside / settings.repeat_factor)
+        outside = np.where(unlike > 0, outside, outside / settings.known_shape_divisor)
         shapes = settings.discord_gain * unlike / self._units.above
         days = np.floor((at_s - self._first_s) / settings.time_unit_s).astype(np.int64)
         scores = np.zeros(len(at_s))
@@ -205,10 +207,10 @@ class Scorer:
             raw = max(distance * (1 + settings.duration_gain * lasted), shape) / (
                 1 + settings.habit_gain * self._habit
             )
-            rung = math.floor(math.log(raw) / math.log(settings.repeat_factor) + ROUNDING)
+            rung = math.floor(math.log(raw / alarm) / math.log(settings.repeat_factor) + ROUNDING)
             if now_s >= self._alarm_s + settings.hold_off_s or rung > self._alarm_rung:
                 self._alarm_s, self._alarm_rung = now_s, rung
-                held = settings.repeat_factor**rung
+                held = alarm * settings.repeat_factor**rung
                 scores[row] = held / (1 + held)
             self._event = _grown(self._event, now_s, float(apart[row]), scores[row])
         return scores

@@ -129,6 +129,11 @@ class Settings:
     """What being so much further than is usual counts, beside being so far outside; 0 for bounds alone."""
     discord_points: int = 20_000
     """Points that stretches are compared with."""
+    known_shape_divisor: float = 2.0
+    """What is outside the bounds in a shape that was seen before counts so many times less."""
+    alarm_score: float = 0.2
+    """A score from here on is an alarm; scores are those of distances so far out, or whole powers of `repeat_factor`
+    times as far."""
     hold_off_s: float = DAY_S / 2
     repeat_factor: float = 2.0
     """Within the hold-off an alarm repeats this many times further out."""
@@ -160,6 +165,10 @@ class Settings:
             raise SettingError(f"discord_quantile: expected a share from 0 to 1, found {self.discord_quantile}")
         if self.discord_points < 100:
             raise SettingError(f"discord_points: expected 100 or more, found {self.discord_points}")
+        if not 0 < self.alarm_score < 1:
+            raise SettingError(f"alarm_score: expected a number between 0 and 1, found {self.alarm_score}")
+        if self.known_shape_divisor < 1:
+            raise SettingError(f"known_shape_divisor: expected 1 or more, found {self.known_shape_divisor}")
         if self.repeat_factor <= 1:
             raise SettingError(f"repeat_factor: expected a number above 1, found {self.repeat_factor}")
         if self.transient_parts < 3:

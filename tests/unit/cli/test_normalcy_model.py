@@ -149,7 +149,7 @@ def test_an_empty_series_is_kept_and_carried_on(tmp_path: Path, capsys: pytest.C
     [
         ({"format": "other"}, "format: expected 'vsrt-normalcy-model', found 'other'"),
         ({"version": 1}, "version: expected 2, found '1'"),
-        ({"settings": {}}, "settings: categories is missing or unknown"),
+        ({"settings": {}}, "settings: alarm_score is missing or unknown"),
         ({"series": [{}]}, "series[0]: member is missing"),
         (
             {"series": [{"member": "a", "peer_group": "b", "metric": "c", "points": 10**9, "left_out": [0] * 5}]},

@@ -278,6 +278,9 @@ def test_the_default_order_names_every_category():
         ("time_unit_s", 0.0),
         ("whisker", float("nan")),
         ("trend_widths", ()),
+        ("alarm_score", 1.0),
+        ("known_shape_divisor", 0.5),
+        ("repeat_factor", 1.0),
     ],
 )
 def test_parameters_out_of_range_are_named(name: str, value: object):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,17 @@ def test_what_is_as_far_outside_in_a_shape_that_was_seen_before_is_a_rung_lower(
         values[288 * day + 6 : 288 * day + 9] = 90.0
     scores = Scorer(Settings(hold_off_s=0.0, habit_gain=0.0, duration_gain=0.0)).extend(at_s, values)
     assert 0 < scores[288 * 24 + 6] < scores[288 * 10 + 6]
+
+
+def test_by_how_much_a_shape_that_was_seen_before_counts_less_is_a_setting():
+    at_s, values = five_minutes(20, 7)
+    values[288 * 15 : 288 * 15 + 3] = 60.0
+    alike = Settings(discord_gain=0.0, habit_gain=0.0, hold_off_s=0.0, known_shape_divisor=1.0)
+    less = replace(alike, known_shape_divisor=3.0)
+    whole, part = (Scorer(each).extend(at_s, values) for each in (alike, less))
+    assert part.max() <= whole.max()
+    assert np.all(part <= whole)
+    assert part.sum() < whole.sum()
 
 
 def test_a_short_series_says_nothing_and_a_constant_one_has_no_discord():

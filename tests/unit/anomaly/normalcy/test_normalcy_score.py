@@ -133,6 +133,20 @@ def test_at_every_threshold_alarms_are_those_of_that_threshold_alone(seed: int):
         assert np.flatnonzero(scores >= threshold).tolist() == expected
 
 
+def test_who_is_at_the_alarm_score_does_not_depend_on_where_the_next_rungs_are():
+    at_s, values = hours(24 * 40)
+    rng = np.random.default_rng(5)
+    values[rng.integers(24 * 20, 24 * 40, 60)] += rng.uniform(5, 120, 60)
+    for alarm_score in (0.17, 0.2, 0.25):
+        plain = Settings(hold_off_s=0.0, alarm_score=alarm_score)
+        scores = [
+            Scorer(replace(plain, repeat_factor=factor)).extend(at_s, values) for factor in (1.5, 2.0, 3.0, 16.0)
+        ]
+        told = [np.flatnonzero(each >= alarm_score - 1e-9).tolist() for each in scores]
+        assert 10 < len(told[0]) < len(np.flatnonzero(scores[0]))
+        assert told[1:] == [told[0]] * 3
+
+
 def test_many_errors_after_one_are_not_held_off():
     at_s, errors = hours(24 * 20)
     errors[:] = 0
