@@ -40,6 +40,7 @@ from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
+from controller.multicast.present import present_decisions
 from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
@@ -71,7 +72,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self._former_journal = FormerJournal(directory / FORMER_NAME, self.logger)
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
         self.log_actions()
-        self.staged = StagedPolicy(self.logger, hub.spawn, self.later)
+        self.staged = StagedPolicy(self.logger, hub.spawn, self.later, self._present)
         self._perform[Audit] = self._decided
         self._perform[WriteLog] = self._write_log
         self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))
@@ -184,6 +185,9 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self.staged.look()
         self.log.watch()
         self._look_at_troubles()
+
+    def _present(self) -> Iterator[Audit]:
+        return present_decisions(self.core.gate, self.core.memberships, self.core.plane)
 
     def _decided(self, audit: Audit) -> None:
         self.audit.add(audit)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +18,7 @@ from controller.config.faults import PolicyInvalid
 from controller.config.load import load_policy
 from controller.config.policy import Policy
 from controller.multicast.effects import Audit
-from controller.policy_discovery.staged import StagedDecisions, StagedKey
+from controller.policy_discovery.staged import LOOK_BACK_S, StagedDecisions, StagedKey
 from controller.snapshot.log import DocumentLog
 from controller.wire.addresses import format_ip, format_mac
 
@@ -24,6 +26,12 @@ SUMMARY = "alike"
 """The document with what is decided alike, and what is wrong with the file."""
 
 FORGET_INTERVAL_S = 60.0
+
+PRESENT_INTERVAL_S = LOOK_BACK_S / 4
+"""How often it is looked who of those that are told is still there."""
+
+PRESENT_PER_TURN = 256
+"""Members and senders that are there and are judged in one turn of the loop; some 5 ms."""
 
 Work: TypeAlias = Callable[[], None]
 
@@ -40,6 +48,9 @@ class StagedPolicy:
         Has work done on a thread: a large file takes its time, and the app's loop has other things to do.
     later
         Has work done on the app's loop, as all else here is; False where it takes no more.
+    present
+        Yields what the policy in force says of the members and senders that are there: they are judged too, in
+        slices, once there is a staged policy.
 
     Attributes
     ----------
@@ -48,12 +59,20 @@ class StagedPolicy:
     """
 
     def __init__(
-        self, logger: logging.Logger, spawn: Callable[[Work], object], later: Callable[[Work], bool]
+        self,
+        logger: logging.Logger,
+        spawn: Callable[[Work], object],
+        later: Callable[[Work], bool],
+        present: Callable[[], Iterator[Audit]],
     ) -> None:
         path = environment_path("VSRT_STAGED")
         self._path = None if path is None else Path(path)
         self._logger = logger
-        self._spawn, self._later = spawn, later
+        self._spawn, self._later, self._present = spawn, later, present
+        self._unjudged: Iterator[Audit] | None = None
+        self._counted = False
+        self._is_turn_due = False
+        self._present_s = inf
         self._is_reading = False
         self._fabric = FabricFile(self._path)
         self._stamp: Stamp | None = None
@@ -68,12 +87,12 @@ class StagedPolicy:
             self._stamp = stamp_of(self._path)
             self._use(_read(self._path, self._fabric))
 
-    def add(self, audit: Audit) -> None:
-        """Judge a decision."""
+    def add(self, audit: Audit, *, counts: bool = True) -> None:
+        """Judge a decision; one that does not count was judged before, and still holds."""
         if self._path is None:
             return
         decision, host, group, role, source = audit
-        key = self._decisions.judge(decision, host, group, role, source, time.time())
+        key = self._decisions.judge(decision, host, group, role, source, time.time(), counts=counts)
         if key is not None:
             self.documents.touch(key)
 
@@ -82,6 +101,23 @@ class StagedPolicy:
         for key in self._decisions.use(self._policy):
             self.documents.touch(key)
         self.documents.touch(SUMMARY)
+        self._unjudged, self._counted = None, False
+        self._present_s = inf if self._policy is None else time.time()
+
+    def _judge_present(self) -> None:
+        """Judge some of those who are there, and have the others judged in further turns."""
+        self._is_turn_due = False
+        if self._policy is None:
+            return
+        if self._unjudged is None:
+            self._unjudged, self._present_s = self._present(), time.time() + PRESENT_INTERVAL_S
+        some = list(islice(self._unjudged, PRESENT_PER_TURN))
+        for audit in some:
+            self.add(audit, counts=not self._counted)
+        if some:
+            self._is_turn_due = self._later(self._judge_present)
+        else:
+            self._unjudged, self._counted = None, True
 
     def look(self) -> None:
         """Have the file read if it is another, and forget what is old."""
@@ -95,6 +131,8 @@ class StagedPolicy:
             self._forgotten_s = now_s
             for key in self._decisions.forget(now_s):
                 self.documents.touch(key)
+        if not self._is_turn_due and (self._unjudged is not None or now_s >= self._present_s):
+            self._judge_present()
         if self._told != (told := (self._decisions.alike, self._decisions.beyond)):
             self._told = told
             self.documents.touch(SUMMARY)

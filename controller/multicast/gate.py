@@ -89,18 +89,19 @@ class Gate:
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
-        return not host.spoofed and self._explained(host, group, source).admit
+        return self.said(host, group, source).admit
 
     def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return why a receiver is refused; this counts as no decision."""
-        if host.spoofed:
-            return self.spoofed(host, domain_of(group))
-        decision = self._explained(host, group, source)
+        decision = self.said(host, group, source)
         if decision.admit:
             return NOT_JUDGED if self.is_judging else NO_ROOM
         return decision
 
-    def _explained(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
+    def said(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
+        """Return what is decided of a receiver where there is room; this counts as no decision."""
+        if host.spoofed:
+            return self.spoofed(host, domain_of(group))
         return self.admission.explain(host, address_of(group), Role.RECEIVER, source, domain_of(group))
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:

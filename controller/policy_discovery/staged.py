@@ -46,19 +46,30 @@ class StagedDecisions:
         return gone
 
     def judge(
-        self, made: Decision, host: HostLike, group: bytes | None, role: Role, source: bytes | None, now_s: float
+        self,
+        made: Decision,
+        host: HostLike,
+        group: bytes | None,
+        role: Role,
+        source: bytes | None,
+        now_s: float,
+        *,
+        counts: bool = True,
     ) -> StagedKey | None:
-        """Take a decision of the policy in force, at `now_s` in epoch seconds; return what is told otherwise now."""
+        """Take a decision of the policy in force, at `now_s` in epoch seconds; return what is told otherwise now.
+
+        One that does not count was taken before, and still holds.
+        """
         if self._admission is None or group is None or role is Role.ROUTER or made.rule.startswith(OTHER_DECISIONS):
             return None
         staged = self._admission.explain(host, address_of(group), role, source, domain_of(group))
         key = StagedKey(host.mac, role, group, source or b"")
         if staged.admit == made.admit:
-            self.alike += 1
+            self.alike += counts
             return key if self._otherwise.pop(key, None) is not None else None
         known = self._otherwise.get(key)
         if known is None and len(self._otherwise) >= OTHERWISE_BOUND:
-            self.beyond += 1
+            self.beyond += counts
             return None
         self._otherwise[key] = {
             "would_be": "admitted" if staged.admit else "refused",
@@ -72,7 +83,7 @@ class StagedDecisions:
             "rule": made.rule,
             "staged_rule": staged.rule,
             "reason": staged.reason,
-            "count": 1 if known is None else known["count"] + 1,
+            "count": 1 if known is None else known["count"] + counts,
             "first_s": now_s if known is None else known["first_s"],
             "last_s": now_s,
         }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps import staged_policy as staged_app
 from apps.staged_policy import StagedPolicy
 from controller.admission import Decision, Host, Role
 from controller.config import load_policy
@@ -90,9 +91,11 @@ def test_what_is_told_is_bounded_and_forgotten_after_a_day(
     assert [row[1] for row in told(decisions)] == ["10.0.0.3"]
 
 
-def staged_policy() -> StagedPolicy:
+def staged_policy(
+    later: Callable[[Callable[[], None]], bool] = lambda work: work() is None, present: Sequence[Audit] = ()
+) -> StagedPolicy:
     """Return one that reads its file at once."""
-    return StagedPolicy(logging.getLogger("test"), lambda work: work(), lambda work: work() is None)
+    return StagedPolicy(logging.getLogger("test"), lambda work: work(), later, lambda: iter(list(present)))
 
 
 def test_the_file_is_judged_by_when_it_is_there_and_when_it_changes(
@@ -137,7 +140,7 @@ def test_the_file_is_read_aside_and_counts_on_the_loop(tmp_path: Path, monkeypat
         loop.append(work)
         return takes.pop(0)
 
-    policy = StagedPolicy(logging.getLogger("test"), aside.append, later)
+    policy = StagedPolicy(logging.getLogger("test"), aside.append, later, lambda: iter(()))
     path.write_text(STRICT)
     policy.look()
     policy.look()
@@ -175,6 +178,56 @@ def test_the_topology_file_that_it_names_is_followed(tmp_path: Path, monkeypatch
     (tmp_path / "fabric.json").write_text('{"switches": [], "links": []}')
     policy.look()
     assert fault not in policy.documents.changes(0, 100)["put"]["alike"]["errors"]
+
+
+def test_those_who_are_there_are_judged_in_turns_and_told_while_they_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "staged.yaml"
+    path.write_text(STRICT)
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    monkeypatch.setattr(staged_app, "PRESENT_PER_TURN", 2)
+    now_s = 1e9
+    monkeypatch.setattr(staged_app.time, "time", lambda: now_s)
+    turns: list[Callable[[], None]] = []
+    present = [Audit(ALLOWED, host(n), parse_ip("239.1.1.1"), Role.RECEIVER, None) for n in range(2, 7)]
+    policy = staged_policy(lambda work: turns.append(work) is None, present)
+
+    def shown() -> dict[str, Any]:
+        return {id_: told["count"] for id_, told in policy.documents.changes(0, 100)["put"].items()}
+
+    policy.look()
+    policy.look()
+    assert len(turns) == 1
+    assert len(shown()) == 1 + 2
+    while turns:
+        turns.pop()()
+    assert len(shown()) == 1 + 5
+    del present[3:]
+    for _ in range(6):
+        now_s += staged_app.PRESENT_INTERVAL_S
+        policy.look()
+        while turns:
+            turns.pop()()
+    policy.look()
+    assert list(shown().values()) == [0, 1, 1, 1]
+
+
+def test_a_policy_that_is_staged_no_more_judges_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "staged.yaml"
+    path.write_text(STRICT)
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    turns: list[Callable[[], None]] = []
+    asked = Audit(ALLOWED, host(2), parse_ip("239.1.1.1"), Role.RECEIVER, None)
+    policy = staged_policy(lambda work: turns.append(work) is None, [asked])
+    policy.look()
+    assert turns
+    path.unlink()
+    policy.look()
+    while turns:
+        turns.pop()()
+    policy.look()
+    assert [told["loaded_s"] for told in policy.documents.changes(0, 100)["put"].values()] == [None]
 
 
 def test_without_a_file_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
