@@ -6,11 +6,11 @@ import ssl
 import stat
 import time
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from apps.peer_names import PeerNames
 from apps.revocation_lists import next_update_s
 
 Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -28,7 +28,7 @@ class TlsFiles(NamedTuple):
     """PEM files by which a server speaks TLS; with `ca`, only peers that have a certificate of its are let in.
 
     With `crl`, revocation lists of that authority, one whose certificate is on a list is not let in. With `names`, a
-    text file with a name or pattern (``leaf*.example.org``) on each line, only those whose certificates have one.
+    list of names as `PeerNames` reads it, only those whose certificates have one, and for its datapath ids alone.
     """
 
     certificate: Path
@@ -84,12 +84,11 @@ class ServerTls:
 
     def refusal(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Return why a peer is not let in whose certificate, as `getpeercert` has it, is sound; None where it is."""
-        if self._names is None:
-            return None
-        found = _names_of(certificate or {})
-        if any(fnmatchcase(name, pattern) for name in found for pattern in self._names):
-            return None
-        return f"its certificate is for {' and '.join(found) or 'nobody'}, whom {self._files.names} does not name"
+        return None if self._names is None else self._names.refusal(_names_of(certificate or {}))
+
+    def dpid_refusal(self, certificate: Mapping[str, Any] | None, dpid: int) -> str | None:
+        """Return why a peer that was let in may not speak for a datapath id; None where it may."""
+        return None if self._names is None else self._names.dpid_refusal(_names_of(certificate or {}), dpid)
 
     def _read_expiries(self, context: ssl.SSLContext) -> list[tuple[float, str]]:
         """Return when what is used expires, and what is wrong then."""
@@ -139,21 +138,19 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
     return context
 
 
-def _names(files: TlsFiles) -> tuple[str, ...] | None:
-    """Return the patterns of who is let in, None where nobody is told by name; SettingsInvalid for a bad file."""
+def _names(files: TlsFiles) -> PeerNames | None:
+    """Return who is let in, None where nobody is told by name; SettingsInvalid for a bad file."""
     path = files.names
     if path is None:
         return None
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return PeerNames(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise SettingsInvalid(f"names: {path}: {_words(error)}") from error
     except UnicodeDecodeError as error:
         raise SettingsInvalid(f"names: {path} is no text in UTF-8") from error
-    found = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    if not found:
-        raise SettingsInvalid(f"names: {path} has no name, so that no peer would be let in")
-    return found
+    except ValueError as error:
+        raise SettingsInvalid(f"names: {error}") from error
 
 
 def _names_of(certificate: Mapping[str, Any]) -> list[str]:

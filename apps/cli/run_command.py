@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tls.add_argument("--tls-ca", type=Path, metavar="FILE", help="let in only switches with a certificate of this CA")
     tls.add_argument("--tls-crl", type=Path, metavar="FILE", help="not those that this CA has revoked (PEM lists)")
     tls.add_argument(
-        "--tls-names", type=Path, metavar="FILE", help="only those named there, a name or pattern a line"
+        "--tls-names", type=Path, metavar="FILE", help="only those named there, a line each: NAME, or NAME = DPID"
     )
     tls.add_argument("--plain-port", type=int, metavar="N", help="listen on this port too, without TLS")
     parser.add_argument("--listen", default="", metavar="ADDRESS", help="address to listen on (default: all)")

@@ -45,6 +45,9 @@ TLS_HANDSHAKE = b"\x16\x03"
 """How a peer begins that speaks TLS (RFC 8446, 5.1); no version of OpenFlow has this number."""
 
 ECHO_REQUEST, ECHO_REPLY = 2, 3
+FEATURES_REPLY = 6
+DPID = struct.Struct("!Q")
+"""What a features reply begins with behind its header."""
 
 _READABLE, _WRITABLE = 1, 4  # EPOLLIN, EPOLLOUT
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -71,7 +74,7 @@ class Connection:
     ended
         Called on the loop when the connection has ended.
     refused
-        Told why a switch was not let in by TLS, or did not let us.
+        Told why a switch was not let in by TLS, or did not let us, or may not speak for its datapath id.
     timeout_s
         How long a switch may take nothing.
     capacity_bytes
@@ -274,6 +277,11 @@ class Connection:
                 self.send(HEADER.pack(version, ECHO_REPLY, length, xid) + message[HEADER.size :])
                 return
             if self._take(self.datapath, version, kind, xid, message):
+                return
+        elif kind == FEATURES_REPLY and self.is_encrypted and length >= HEADER.size + DPID.size:
+            reason = self._socket.dpid_refusal(*DPID.unpack_from(message, HEADER.size))
+            if reason is not None:
+                self._refuse(reason)
                 return
         self._give(self.datapath, version, kind, length, xid, message)
 

@@ -96,4 +96,4 @@ class SwitchListener:
             with suppress(OSError):
                 raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = self._tls
-            self._connected(raw if tls is None else TlsStream(raw, tls.context(), tls.refusal), address)
+            self._connected(raw if tls is None else TlsStream(raw, tls.context(), tls), address)

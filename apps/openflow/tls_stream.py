@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 RECORD_BYTES = 1 << 14
 """What one TLS record holds at most."""
@@ -15,6 +15,16 @@ NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE"
 
 NO_CERTIFICATE = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 ALERT = "ALERT_"
+
+
+class PeerJudge(Protocol):
+    """Says why peers are refused whose certificates, as `getpeercert` has them, are sound; None: they are not."""
+
+    def refusal(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Return why a peer is not let in."""
+
+    def dpid_refusal(self, certificate: Mapping[str, Any] | None, dpid: int) -> str | None:
+        """Return why a peer may not speak for a datapath id."""
 
 
 class NotLetInError(OSError):
@@ -58,12 +68,10 @@ class TlsStream:
     context
         What the server speaks TLS by.
     judge
-        Says of a peer's certificate, as `getpeercert` has it, why the peer is not let in, None where it is.
+        Says who is let in; None where whoever has a sound certificate is.
     """
 
-    def __init__(
-        self, raw: Any, context: ssl.SSLContext, judge: Callable[[Mapping[str, Any] | None], str | None] | None = None
-    ) -> None:
+    def __init__(self, raw: Any, context: ssl.SSLContext, judge: PeerJudge | None = None) -> None:
         self._raw = raw
         self._judge = judge
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -87,11 +95,15 @@ class TlsStream:
         except ssl.SSLError:
             self._push()  # the alert, which tells the peer why
             raise
-        why = None if self._judge is None else self._judge(self._tls.getpeercert())
+        why = None if self._judge is None else self._judge.refusal(self._tls.getpeercert())
         if why is not None:
             raise NotLetInError(why)
         self._push()
         return True
+
+    def dpid_refusal(self, dpid: int) -> str | None:
+        """Return why the peer, whose handshake is done, may not speak for a datapath id; None where it may."""
+        return None if self._judge is None else self._judge.dpid_refusal(self._tls.getpeercert(), dpid)
 
     def recv(self, size_bytes: int) -> bytes:
         """Return what the peer sent, taking in so much of it with what TLS adds; nothing where it has ended."""

@@ -176,6 +176,38 @@ def test_switches_are_let_in_by_their_certificates_alone(
 
 
 @pytest.mark.each_framework
+def test_a_certificate_speaks_for_the_datapath_ids_alone_that_its_name_is_bound_to(
+    framework: Framework, pki: Pki, unplugged: None, tmp_path: Path
+) -> None:
+    """Two switches have one certificate, which is that of the first."""
+    certificate, key = pki.made("leaf1")
+    names = tmp_path / "switches.txt"
+    names.write_text(f"leaf1 id:* = {DPIDS[0]:#x}\nleaf2 id:* = {DPIDS[1]:#x}\n")
+    tls = TlsFiles(*pki.made("controller"), pki.switch_ca, names=names)
+    with ControllerProcess(PORT, framework=framework, apps=("multicast",), tls=tls) as controller:
+
+        def in_sync() -> set[Any]:
+            return {switch["dpid"] for switch in documents(controller, "switches") if switch["in_sync"]}
+
+        def refusals() -> list[str]:
+            return [event["text"] for event in documents(controller, "events") if event["kind"] == "switch-refused"]
+
+        run("ovs-vsctl", "--timeout=10", "set-ssl", str(key), str(certificate), str(pki.controller_ca))
+        connect("tls1")
+        until(lambda: in_sync() == {DPIDS[0]})
+        connect("tls2")
+        until(refusals)
+        (told,) = refusals()
+        assert f"it says that it is {DPIDS[1]:016x}, and its certificate is for leaf1 id:" in told
+        assert told.endswith(f"which line 1 of {names} binds to another datapath id.")
+        assert in_sync() == {DPIDS[0]}
+        names.write_text(f"leaf1 id:* = {DPIDS[0]:#x}, {DPIDS[1]:016x}\n")
+        until(lambda: in_sync() == set(DPIDS))
+        assert len(refusals()) == 1
+        assert all(switch["connected"] for switch in documents(controller, "switches"))
+
+
+@pytest.mark.each_framework
 def test_a_switch_that_speaks_tls_where_plain_tcp_is_taken_is_told_of_and_another_served(
     framework: Framework, pki: Pki, unplugged: None
 ) -> None:

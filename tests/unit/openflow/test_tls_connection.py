@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from apps.openflow import connection as connection_module
-from apps.openflow.connection import Connection
+from apps.openflow.connection import FEATURES_REPLY, Connection
 from apps.openflow.framework import new_reactor
 from apps.openflow.reactor import Reactor
 from apps.openflow.switch_listener import SwitchListener
@@ -48,7 +48,7 @@ class Server:
     """Listens, by TLS where that is given; keeps what came of each connection."""
 
     def __init__(self, reactor: Reactor, tls: ServerTls | None, sends: bytes = b"") -> None:
-        self._are_up = tls is not None
+        self.are_up = tls is not None
         self.messages: list[bytes] = []
         self.refusals: list[str] = []
         self.ended_count = 0
@@ -70,7 +70,7 @@ class Server:
     def _connected(self, stream: Any, address: Any) -> None:
         datapath = SimpleNamespace(socket=stream, address=address, ofproto=SimpleNamespace(OFP_VERSION=4))
         made = Connection(datapath, self._reactor, self._take, self._give, self._ended, self._refused, 5.0)
-        made.is_up = self._are_up
+        made.is_up = self.are_up
         self.connections.append(made)
         made.begin()
         if self._sends:
@@ -81,7 +81,7 @@ class Server:
         return True
 
     def _give(self, _datapath: Any, _version: int, _kind: int, _length: int, _xid: int, message: bytes) -> None:
-        assert not self._are_up, "nothing is for the framework"
+        assert not self.are_up, "nothing is for the framework"
         self.messages.append(message)
 
     def _ended(self, _connection: Connection) -> None:
@@ -326,6 +326,35 @@ def test_only_who_is_named_is_let_in_and_a_changed_list_counts_from_the_next_con
     assert tls.fault == f"names: {names} has no name, so that no peer would be let in"
 
 
+def test_a_certificate_speaks_for_the_datapath_id_that_it_is_bound_to_and_others_are_not_disturbed(
+    reactor: Reactor, authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("leaf1 = 0x11\nleaf2 = 0x12\n")
+    server = Server(reactor, ServerTls(TlsFiles(*controller, authority.certificate, names=names)))
+    server.are_up = False
+    leaf1, leaf2 = authority.issue("leaf1"), authority.issue("leaf2")
+
+    def features(dpid: int, xid: int) -> bytes:
+        return struct.pack("!BBHIQQQ", 4, FEATURES_REPLY, 32, xid, dpid, 0, 0)
+
+    with (
+        client_context(authority, leaf1).wrap_socket(server.connect()) as own,
+        client_context(authority, leaf2).wrap_socket(server.connect()) as false,
+    ):
+        own.sendall(features(0x11, 1))
+        until(lambda: server.messages == [features(0x11, 1)])
+        false.sendall(features(0x12, 2) + features(0x11, 3) + message(b"more", 4))
+        until(lambda: server.refusals)
+        assert false.recv(1) == b""
+        text = "it says that it is 0000000000000011, and its certificate is for leaf2"
+        assert server.refusals == [f"{text}, which line 2 of {names} binds to another datapath id"]
+        own.sendall(message(b"hello", 5))
+        until(lambda: len(server.messages) == 3)
+    assert server.messages == [features(0x11, 1), features(0x12, 2), message(b"hello", 5)]
+    until(lambda: server.ended_count == 2)
+
+
 def test_a_list_that_is_out_of_date_is_refused_and_one_in_use_told(
     authority: Authority, controller: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,8 +387,9 @@ def test_files_that_are_no_good_are_told_with_their_place(
     open_key = Path(shutil.copy(controller.key, tmp_path / "open.key"))
     open_key.chmod(0o644)
     missing = tmp_path / "missing.pem"
-    empty, binary = tmp_path / "empty.txt", tmp_path / "binary.txt"
+    empty, binary, unbound = (tmp_path / name for name in ("empty.txt", "binary.txt", "unbound.txt"))
     empty.write_text("# nobody\n")
+    unbound.write_text("leaf = x\n")
     binary.write_bytes(b"leaf\xff\n")
     cases = {
         TlsFiles(controller.certificate, other.key): f"certificate: {controller[0]} with key {other.key}: key",
@@ -374,6 +404,7 @@ def test_files_that_are_no_good_are_told_with_their_place(
         TlsFiles(*controller, None, authority.revocations()): "crl: ",
         TlsFiles(*controller, authority.certificate, names=missing): f"names: {missing}: No such file or directory",
         TlsFiles(*controller, authority.certificate, names=empty): f"names: {empty} has no name",
+        TlsFiles(*controller, authority.certificate, names=unbound): f"names: {unbound}: line 1: 'x' is no datapath",
         TlsFiles(*controller, authority.certificate, names=binary): f"names: {binary} is no text in UTF-8",
         TlsFiles(*controller, names=junk): f"names: {junk}: names are vouched for by an authority",
     }
