@@ -14,6 +14,7 @@ from hypothesis.internal.conjecture import providers
 
 from fewer_examples import divide_examples
 from lanes import COMPUTING, WAITING, Lanes, give_way
+from required import is_all_required
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
 # Constants that Hypothesis reads out of the modules loaded so far would depend on the tests that ran before.
@@ -95,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if divisor != 1:
         divide_examples(items, divisor)
     hindrance = _emulation_hindrance()
-    if hindrance is None or os.environ.get("VSRT_REQUIRE_EMULATION"):
+    if hindrance is None or is_all_required():
         return
     for item in items:
         if _is_live(item):
@@ -118,7 +119,7 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that was told to leave nothing out and did."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if not os.environ.get("VSRT_REQUIRE_EMULATION") or reporter is None:
+    if not is_all_required() or reporter is None:
         return
     skipped = reporter.stats.get("skipped", [])
     for report in skipped:

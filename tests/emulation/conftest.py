@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.processes import EmulationError
+from etcd_server import etcd_program
 from several_controllers import Clustered, three_switches
 from topology.graph import Graph, NodeId, NodeKind
 
@@ -406,8 +406,7 @@ def wide_diamond() -> Graph:
 @pytest.fixture
 def clustered(tmp_path: Path, framework: Framework) -> Iterator[Callable[..., Clustered]]:
     """Brings up a fabric under several controllers."""
-    if shutil.which("etcd") is None:
-        pytest.skip("etcd (Debian package etcd-server) is not installed")
+    etcd_program()
     with ExitStack() as stack:
 
         def bring_up(count: int = 2, *, of_cluster: Mapping[str, Any] | None = None, **options: Any) -> Clustered:

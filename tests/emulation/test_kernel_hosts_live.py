@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from apps.emulation.guest import KernelGuest
 from apps.emulation.namespace import private_network
 from apps.emulation.network import EmulatedFabric
 from guest_hosts import guest_as_hosts, legs_in_step
-from how_to import wait
+from patience import wait_until
+from required import leave_out
 from topology.graph import Graph, NodeKind
 from topology.mn import HOST_PREFIX
 from vlan_hosts import named
@@ -23,6 +25,9 @@ pytestmark = [pytest.mark.emulation, pytest.mark.each_framework]
 RATE_BPS = 2e6  # 200 packets/s
 LOST_WITH_A_LEG = 60
 """Of a stream of 200 packets a second, on a machine that does other things too."""
+
+IN_STEP_S = 60.0
+"""What LACP has to take a leg in or out: the guest's kernel looks at it once a second, and is emulated."""
 
 SENDERS = {10: (1, "h1"), 20: (2, "h2"), 0: (3, "h3")}
 """The number of the stream of each domain, and the host at s2 that sends it."""
@@ -77,7 +82,7 @@ def policy_between() -> str:
 @pytest.fixture(scope="module")
 def guest() -> Iterator[KernelGuest]:
     if (why := guest_image.hindrance()) is not None:
-        pytest.skip(why)
+        leave_out(why)
     with private_network():
         guest = KernelGuest([tap for taps in LEGS.values() for tap in taps])
         guest.start()
@@ -193,7 +198,8 @@ class KernelHosts:
         """Wait until these legs of each bond work, to its kernel and to the controller, and no other."""
         for host in BONDS:
             working = {f"eth{LEGS[host][place][1:]}" for place in places}
-            wait(lambda host=host, working=working: legs_in_step(self.guest, INTERFACES[host]) == working)
+            in_step = partial(legs_in_step, self.guest, INTERFACES[host])
+            wait_until(lambda in_step=in_step, working=working: in_step() == working, self.guest.pid, IN_STEP_S)
         away = sum(len(LEGS[host]) - len(places) for host in BONDS)
         self.live.wait_ready(edge_ports=self.live.fabric.host_link_count() - away)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from apps.exporters.history import read_history
 from apps.exporters.schema import RecordKind
 from controller.cluster.keys import Keys
 from controller.cluster.share_records import Share, read_share
+from etcd_server import etcd_program
 from how_to import blocks
 from topology.graph import Graph, NodeKind
 
@@ -108,8 +108,7 @@ class Monitored:
 @pytest.fixture
 def monitored_with(framework: Framework, tmp_path: Path) -> Iterator[Callable[..., Monitored]]:
     """Set it up, with each monitor's metrics at the port that it is given, nowhere without one."""
-    if shutil.which("etcd") is None:
-        pytest.skip("etcd (Debian package etcd-server) is not installed")
+    etcd_program()
     graph = Graph()
     names = [f"s{number}" for number in range(1, SWITCHES + 1)]
     for number, name in enumerate(names, 1):
