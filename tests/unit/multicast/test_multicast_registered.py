@@ -77,6 +77,14 @@ class RegisteredWorld(VlanWorld):
         self.feed(PolicyLoaded(replace(policy, vlans=vlans_of(self.port_vlans))))
         self.settle()
 
+    def moved(self, port_vlans: dict[tuple[int, int], PortVlans]) -> None:
+        """Put ports into other VLANs, as the policy says and as discovery tells the switches."""
+        self.port_vlans = port_vlans
+        self.use(self.policy)
+        for switch in self.switches.values():
+            self.lay_vlans(switch)
+        self.settle()
+
     def asks_v6(self, name, vlan_id=None):
         host = self.hosts[name]
         record = GroupRecord(RecordType.CHANGE_TO_EXCLUDE, GROUP_V6, ())
@@ -490,3 +498,36 @@ def test_each_receiver_gets_each_packet_once_whatever_happened_before(seed, vers
     world.connect_all()
     world.settle()
     assert (world.applied, world.rules()) == (0, before)
+
+
+@pytest.mark.parametrize("version", [4, 1])
+def test_a_source_vlan_that_no_port_has_any_more_ends_its_streams_alone_and_comes_back(version):
+    world = RegisteredWorld(version=version)
+    join_all(world)
+    world.joins("h3", OTHER)
+    world.settle()
+    assert started(world, "h1", GROUP) == EVERYBODY
+    assert started(world, "h9", OTHER) == {("h3", ()): 1}
+    ports = {
+        world.hosts[name].place: PortVlans(None if port.untagged == SOURCE else port.untagged, port.tagged - {SOURCE})
+        for name, port in PORTS.items()
+    }
+    closed = {place: port if port.vlans() else access(HOME) for place, port in ports.items()}
+    whole = world.port_vlans
+    world.moved(closed)
+    members = world.core.memberships.members_of
+    assert {world.at()[member.host.dpid, member.host.port_no] for member in members(in_domain(GROUP, HOME))} >= {"h3"}
+    assert started(world, "h1", GROUP) == {}, "it sends in a VLAN that gets the group from elsewhere"
+    assert world.sends("h9", OTHER) == {("h3", ()): 1}
+    assert not world.refused_edits()
+    assert not list(filter(None, findings(world.core)))
+    world.advance(2.0)
+    world.moved(whole)
+    for name, vlan_id in (("h2", SOURCE), ("h7", SOURCE), ("h10", SOURCE)):
+        world.joins(name, GROUP, vlan_id)
+    world.settle()
+    assert started(world, "h1", GROUP) == EVERYBODY
+    world.crossed.clear()
+    world.sends("h1", GROUP)
+    assert set(world.crossed.values()) == {1}
+    assert not list(filter(None, findings(world.core)))
