@@ -14,8 +14,7 @@ from controller.wire.packets import GroupRecord, RecordType, Report
 from controller.wire.udp import encode_udp
 from topology.graph import Graph
 
-pytestmark = pytest.mark.emulation
-FRAMEWORK = "os-ken"
+pytestmark = [pytest.mark.emulation, pytest.mark.each_framework]
 
 FRAMES = 25
 TAGS = {"802.1Q": "81000005", "priority": "8100e000", "802.1ad": "88a80005", "double": "88a8000581000006"}
