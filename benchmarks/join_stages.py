@@ -50,7 +50,7 @@ STAGES = {
     "frames: budgets, domain, place of the host": ["controller.multicast.frames:MulticastIntake.packet_received"],
     "frames decoded": ["controller.multicast.frames:decode_once"],
     "membership": ["controller.membership.core:MembershipCore.report_received"],
-    "admission": ["controller.multicast.gate:Gate.admit"],
+    "admission": ["controller.multicast.gate:ReceiverGate.admit"],
     "interests: domains, link aggregation, notes for page and log": [
         "controller.multicast.membership_effects:MembershipEffects.apply"
     ],

@@ -96,7 +96,7 @@ class VlanPorts:
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        _, own, both = self.oifs(dpid, vlan_id)
+        _, own, both = (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
         if both.issuperset(oifs):
             return own
         others = [oif for oif in oifs if oif not in both]

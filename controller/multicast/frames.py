@@ -39,6 +39,7 @@ from topology.live import LiveFabric
 
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
+_ADDRESSES, _TAG, _BEHIND_TAG = slice(0, 12), slice(12, 16), slice(16, None)
 
 VLAN_UNTAGGED = "vlan-untagged"
 """The counter of frames without a tag at ports whose frames must have one."""
@@ -81,7 +82,7 @@ class MulticastIntake:
         self._registered = registered
         self._gate = gate
         self._memberships = memberships
-        self._own_membership = memberships.own
+        self._own_membership, self._vlan_memberships = memberships.own, memberships.of_vlans
         self._places = places
         self._senders = senders
         self._pending_writes = pending_writes
@@ -108,9 +109,9 @@ class MulticastIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
-        if vlan_id is not None and len(frame) > 17:
-            self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[_TAG]))
+        if vlan_id is not None:
+            self._take(dpid, port_no, frame[_ADDRESSES] + frame[_BEHIND_TAG], now, vlan_id)
             return
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
@@ -164,7 +165,9 @@ class MulticastIntake:
             self._counters["report-elsewhere"] += 1
             self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
-        membership = self._memberships.of(vlan_id) if vlan_id else self._own_membership
+        membership = self._own_membership
+        if vlan_id:
+            membership = self._vlan_memberships.get(vlan_id) or self._memberships.of(vlan_id)
         if not self._plane.routed.has_ports:
             effects = membership.report_received(dpid, port_no, report, now)
             if effects or vlan_id:

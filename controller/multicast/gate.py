@@ -69,23 +69,9 @@ class Gate:
         self._generation += decides_otherwise
         return self.admission.replace(policy)
 
-    def admit(self, host: HostRef, address: bytes, source: bytes | None, vlan_id: int = 0) -> bool:
-        """Decide whether a host may receive from a group of a domain."""
-        if is_link_scope_group(address):
-            return True
-        registered, group = self._registered, address + SUFFIXES[vlan_id] if vlan_id else address
-        carrier = registered.carrier(group) if registered.is_used else group
-        if host.spoofed:
-            decision = self.spoofed(host, vlan_id)
-        elif self.room.refuses(carrier, True):
-            self._group_refused(carrier)
-            return False
-        else:
-            decision = self.admission.decide(host, address, Role.RECEIVER, source, vlan_id)
-        self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
-        if decision.admit:
-            self.room.promise(carrier)
-        return decision.admit
+    def receivers_in(self, vlan_id: int) -> ReceiverGate:
+        """Return what decides who may receive in a domain."""
+        return ReceiverGate(self, self._registered, self._audit, self._group_refused, vlan_id)
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
@@ -197,3 +183,42 @@ class Gate:
     def standing(self, ref: HostRef) -> tuple[int, int]:
         """Return the number of the policy that decides, and its rules about a host, one bit each."""
         return self._generation, self.admission.rules_about(ref)
+
+
+class ReceiverGate:
+    """Decides who may receive in one domain, as a gate says; VLAN 0 is the fabric's own."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        registered: RegisteredGroups,
+        audit: Callable[[Audit], None],
+        group_refused: Callable[[bytes], None],
+        vlan_id: int,
+    ) -> None:
+        self._gate = gate
+        self._decide = gate.admission.decide
+        self._room = gate.room
+        self._registered = registered
+        self._audit = audit
+        self._group_refused = group_refused
+        self._vlan_id, self._suffix = vlan_id, SUFFIXES[vlan_id]
+
+    def admit(self, host: HostRef, address: bytes, source: bytes | None) -> bool:
+        """Decide whether a host may receive from a group."""
+        if is_link_scope_group(address):
+            return True
+        vlan_id, registered = self._vlan_id, self._registered
+        group = address + self._suffix if vlan_id else address
+        carrier = registered.carrier(group) if registered.is_used else group
+        if host.spoofed:
+            decision = self._gate.spoofed(host, vlan_id)
+        elif self._room.refuses(carrier, True):
+            self._group_refused(carrier)
+            return False
+        else:
+            decision = self._decide(host, address, Role.RECEIVER, source, vlan_id)
+        self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
+        if decision.admit:
+            self._room.promise(carrier)
+        return decision.admit

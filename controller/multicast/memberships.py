@@ -22,44 +22,45 @@ class Memberships:
     """The membership cores of all domains; that of a VLAN is there since its first port, report or record.
 
     Groups are named as in `controller.kernel.domains`; inside a core they are addresses. Who calls a method of a
-    VLAN's core itself puts the VLAN into `touched` then: what the core waits for is looked at when it is asked for.
+    VLAN's core itself, one of `of_vlans`, puts the VLAN into `touched` then: what the core waits for is looked at
+    when it is asked for.
     """
 
     def __init__(self, own: MembershipCore, make: Callable[[int], MembershipCore]) -> None:
         self.own = own
         self._make = make
-        self._of_vlans: dict[int, MembershipCore] = {}
+        self.of_vlans: dict[int, MembershipCore] = {}
         self._due: Deadlines[int] = Deadlines()
         self.touched: dict[int, None] = {}
 
     def of(self, vlan_id: int) -> MembershipCore:
         """Return the membership of a domain."""
-        found = self._of_vlans.get(vlan_id)
+        found = self.of_vlans.get(vlan_id)
         if found is not None:
             return found
         if not vlan_id:
             return self.own
-        made = self._of_vlans[vlan_id] = self._make(vlan_id)
+        made = self.of_vlans[vlan_id] = self._make(vlan_id)
         return made
 
     def is_known(self, vlan_id: int) -> bool:
         """Tell whether a domain has a membership already."""
-        return not vlan_id or vlan_id in self._of_vlans
+        return not vlan_id or vlan_id in self.of_vlans
 
     def all(self) -> Iterator[tuple[int, MembershipCore]]:
         """Yield each domain's VLAN id and membership, the fabric's own first."""
         yield 0, self.own
-        yield from list(self._of_vlans.items())
+        yield from list(self.of_vlans.items())
 
     def vlans_at(self, dpid: int, port_no: int) -> Iterator[int]:
         """Yield the VLANs whose membership knows a port."""
-        for vlan_id, membership in list(self._of_vlans.items()):
+        for vlan_id, membership in list(self.of_vlans.items()):
             if (dpid, port_no) in membership.ports:
                 yield vlan_id
 
     def _look_at_touched(self) -> None:
         for vlan_id in self.touched:
-            due_s = self._of_vlans[vlan_id].next_deadline()
+            due_s = self.of_vlans[vlan_id].next_deadline()
             if due_s is None:
                 self._due.cancel(vlan_id)
             else:
@@ -69,7 +70,7 @@ class Memberships:
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is to be called, None where nothing is awaited."""
         own_s = self.own.next_deadline()
-        if not self._of_vlans:
+        if not self.of_vlans:
             return own_s
         self._look_at_touched()
         due_s = self._due.next()
@@ -80,14 +81,14 @@ class Memberships:
         yield InDomain(0, self.own.on_deadline(now))
         self._look_at_touched()
         for vlan_id in self._due.due(now):
-            yield InDomain(vlan_id, self._of_vlans[vlan_id].on_deadline(now))
+            yield InDomain(vlan_id, self.of_vlans[vlan_id].on_deadline(now))
 
     # By name
 
     def groups(self) -> Iterator[bytes]:
         """Yield the names of all groups with members, refused ones included."""
         yield from self.own.members_table.groups()
-        for vlan_id, membership in self._of_vlans.items():
+        for vlan_id, membership in self.of_vlans.items():
             for address in membership.members_table.groups():
                 yield in_domain(address, vlan_id)
 
@@ -96,7 +97,7 @@ class Memberships:
         vlan_id = domain_of(name)
         if not vlan_id:
             return self.own.members_of(name)
-        membership = self._of_vlans.get(vlan_id)
+        membership = self.of_vlans.get(vlan_id)
         found = () if membership is None else membership.members_of(address_of(name))
         return (member._replace(group=name) for member in found)
 

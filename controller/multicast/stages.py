@@ -410,7 +410,7 @@ def _membership(
     in_force: LoadedPolicy, gate: Gate, feed: ChangeFeed, fabric: LiveFabric, vlan_id: int
 ) -> MembershipCore:
     policy = in_force.policy
-    values = membership_settings(policy), membership_limits(policy), feed.groups.touch
+    values = membership_settings(policy), membership_limits(policy), feed.groups
     return membership_of(vlan_id, gate, *values, fabric.fabrics.is_one)
 
 

@@ -1,4 +1,4 @@
-"""The gate of a VLAN: who may receive there, and whose an address is there."""
+"""The gate of a VLAN: whose an address is there, and who may receive."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from controller.admission.admission import Admission
 from controller.admission.host import Decision
-from controller.kernel.domains import address_of, in_domain
+from controller.kernel.domains import SUFFIXES, address_of, in_domain
 from controller.membership.core import MembershipCore
 from controller.membership.events import HostRef
 from controller.membership.settings import MembershipLimits, MembershipSettings
 from controller.multicast.gate import Gate
 from controller.multicast.router_gate import RouterGate
+from controller.snapshot.log import ChangeLog
 
 
 class VlanGate:
@@ -25,10 +26,6 @@ class VlanGate:
     def admission(self) -> Admission:
         """What decides by the policy."""
         return self._gate.admission
-
-    def admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
-        """Decide whether a host may receive from a group."""
-        return self._gate.admit(host, group, source, self._vlan_id)
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
@@ -64,16 +61,18 @@ def membership_of(
     gate: Gate,
     settings: MembershipSettings,
     limits: MembershipLimits,
-    changed: Callable[[bytes], None],
+    changes: ChangeLog[bytes],
     is_one_fabric: Callable[[int, int], bool],
 ) -> MembershipCore:
-    """Return the membership of a domain, VLAN 0 being the fabric's own; `changed` is told names of groups."""
+    """Return the membership of a domain, VLAN 0 being the fabric's own; `changes` has groups by name."""
+    admit = gate.receivers_in(vlan_id).admit
     if not vlan_id:
-        return MembershipCore(settings, limits, gate.admit, changed, gate, RouterGate(gate).judge, is_one_fabric)
+        return MembershipCore(settings, limits, admit, changes.touch, gate, RouterGate(gate).judge, is_one_fabric)
     own = VlanGate(gate, vlan_id)
-    suffix = in_domain(b"", vlan_id)
+    suffix = SUFFIXES[vlan_id]
 
-    def changed_here(group: bytes) -> None:
-        changed(group + suffix)
+    def changed(group: bytes) -> None:
+        if changes.bound:
+            changes.touch(group + suffix)
 
-    return MembershipCore(settings, limits, own.admit, changed_here, own, RouterGate(own).judge, is_one_fabric)
+    return MembershipCore(settings, limits, admit, changed, own, RouterGate(own).judge, is_one_fabric)

@@ -46,7 +46,7 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 
 
 def lower_in_vlan(
-    ofp_version: int, name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int
+    ofp_version: int, name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int
 ) -> RuleSet:
     """Lower to two tables of OpenFlow 1.3, or the one of 1.0, as `compile` does outside VLANs.
 
@@ -70,21 +70,30 @@ def lower_in_vlan(
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
         if version:
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
-        returns = [channel for channel in channels if channel[2] and channel[2][-1] > HIGHEST_PORT]
+        has_returns = False
+        for _, _, host_ports in channels:
+            if host_ports and host_ports[-1] > HIGHEST_PORT:
+                has_returns = True
         for sender in senders:
             key = _sender_key(name, sender)
             actions = (*marked(sender), *enter)
-            if returns:
+            if has_returns:
                 returned = _returned(untagged_oifs, channels, sender, domain_of(name))
                 actions = (*marked(sender), *returned, *enter)
             rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = channel_key_in_vlan(ofp_version, name, version, channel.source)
-        rules[key] = _new(FlowEntry, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
+        source, trunk_ports, host_ports = channel
+        key = channel_key_in_vlan(ofp_version, name, version, source)
+        outputs = (
+            outputs_in_vlan(name, untagged_oifs, channel, version)
+            if version
+            else tagged_outputs(trunk_ports, host_ports, untagged_oifs)
+        )
+        rules[key] = _new(FlowEntry, (key, outputs, cookie, 0, 0))
     return rules
 
 
-def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
+def _lower_to_1_0(name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int) -> RuleSet:
     version, channels, senders = duty
     rules: RuleSet = {}
     for sender in senders:
@@ -143,7 +152,7 @@ def _retagged(tag: int, wanted: int) -> tuple[Action, ...]:
 
 
 def _outputs_of_sender(
-    name: bytes, untagged_oifs: Sequence[int], channel: ChannelDuty, tree_version: int, is_untagged: bool
+    name: bytes, untagged_oifs: tuple[int, ...], channel: ChannelDuty, tree_version: int, is_untagged: bool
 ) -> tuple[Action, ...]:
     """Return the output list for packets as a host sends them, whose port has the VLAN with the tag or without."""
     outputs = outputs_in_vlan(name, untagged_oifs, channel, tree_version)
@@ -158,14 +167,14 @@ def _outputs_of_sender(
 
 
 def outputs_in_vlan(
-    name: bytes, untagged_oifs: Sequence[int], channel: ChannelDuty, tree_version: int
+    name: bytes, untagged_oifs: tuple[int, ...], channel: ChannelDuty, tree_version: int
 ) -> tuple[Action, ...]:
     """Return the output list for packets that carry the tag of their VLAN and the MAC address of a tree version."""
     _, trunk_ports, host_ports = channel
     if not tree_version or not host_ports:
-        return tagged_outputs(trunk_ports, host_ports, tuple(untagged_oifs))
+        return tagged_outputs(trunk_ports, host_ports, untagged_oifs)
     restored = SetEthDst(versioned_mac(address_of(name), 0))
-    return (*tagged_outputs(trunk_ports, (), ()), restored, *tagged_outputs((), host_ports, tuple(untagged_oifs)))
+    return (*tagged_outputs(trunk_ports, (), ()), restored, *tagged_outputs((), host_ports, untagged_oifs))
 
 
 @lru_cache(maxsize=16384)

@@ -29,31 +29,32 @@ class ChangeLog(Generic[Key]):
     """The keys that changed, each with the version of its last change.
 
     A key stays when what it stood for is gone: that is a change as well. Nothing is noted before the first reading
-    and after an overflow, until the next one: that begins anew with all keys that there are.
+    and after an overflow, until the next one: that begins anew with all keys that there are. `bound` is how many keys
+    the log may hold, 0 while nothing is noted.
     """
 
     def __init__(self) -> None:
         self.version = 1
         self._log: dict[Key, int] = {}
         self._first = 1
-        self._bound = 0
+        self.bound = 0
 
     def touch(self, key: Key) -> None:
         """Note that what a key stands for appeared, changed or went away."""
-        if not self._bound:
+        if not self.bound:
             return
         log = self._log
         if key in log:
             del log[key]
         self.version += 1
         log[key] = self.version
-        if len(log) > self._bound:
+        if len(log) > self.bound:
             self.forget()
 
     def forget(self) -> None:
         """Have every reader begin anew."""
         self._log = {}
-        self._bound = 0
+        self.bound = 0
         self.version += 1
         self._first = self.version
 
@@ -63,8 +64,8 @@ class ChangeLog(Generic[Key]):
         `keys` returns the keys that there are, which a reader who begins anew is told.
         `version` is 0 for who never read; a reader goes on with the version returned. `limit` is 1 at least.
         """
-        whole = not self._bound or not self._first <= version <= self.version
-        if not self._bound:
+        whole = not self.bound or not self._first <= version <= self.version
+        if not self.bound:
             self._begin(keys)
         log = self._log
         if whole:
@@ -88,7 +89,7 @@ class ChangeLog(Generic[Key]):
         for key in keys():
             self.version += 1
             self._log[key] = self.version
-        self._bound = 2 * len(self._log) + SLACK
+        self.bound = 2 * len(self._log) + SLACK
 
 
 class DocumentLog(Generic[Key]):
