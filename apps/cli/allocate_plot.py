@@ -9,20 +9,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from apps.cli.common import OperationFailed
-from apps.cli.plots import SETTINGS, line_style, save_figure
+from apps.cli.plots import SETTINGS, line_style, save_figures
 from controller.allocation.whatif import Spread
 
 
 def write_plot(folder: Path, spreads: Mapping[str, Spread], interval_s: float) -> list[Path]:
     """Write the plot as PNG and SVG; return the files."""
     with mpl.rc_context(SETTINGS):
-        figure = draw(spreads, interval_s)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            return [save_figure(figure, folder / f"port-spread.{kind}") for kind in ("png", "svg")]
-        except OSError as error:
-            raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
+        return save_figures(folder, {"port-spread": draw(spreads, interval_s)})
 
 
 def draw(spreads: Mapping[str, Spread], interval_s: float) -> Figure:

@@ -12,8 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from apps.cli.common import OperationFailed
-from apps.cli.plots import FORMATS, SETTINGS, line_style, save_figure
+from apps.cli.plots import SETTINGS, line_style, save_figures
 from controller.anomaly.peers.diagnosis import NEWCOMERS, Diagnosis, GroupDiagnosis
 from controller.anomaly.peers.incidents import Faulty
 from controller.anomaly.peers.resample import grid_over, is_counter, moving_average, rates, resample
@@ -29,23 +28,15 @@ DENSE = 1500
 def write_plots(folder: Path, found: Diagnosis, series: Sequence[RawSeries]) -> list[Path]:
     """Write the plots of every group as PNG and SVG, each whole or not at all; return the files."""
     written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context({**SETTINGS, "date.converter": "concise"}):
-            for number, group in enumerate(found.groups):
-                figures = {
-                    "peers": peers_overlaid(group, found, series),
-                    "persistence": persistence(group, found),
-                }
-                clash = any(_file_name(other) == _file_name(group) for other in found.groups[:number])
-                stem = f"{_file_name(group)}-{number}" if clash else _file_name(group)
-                written += [
-                    save_figure(figure, folder / f"{kind}-{stem}.{suffix}")
-                    for kind, figure in figures.items()
-                    for suffix in FORMATS
-                ]
-    except OSError as error:
-        raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
+    with mpl.rc_context({**SETTINGS, "date.converter": "concise"}):
+        for number, group in enumerate(found.groups):
+            clash = any(_file_name(other) == _file_name(group) for other in found.groups[:number])
+            stem = f"{_file_name(group)}-{number}" if clash else _file_name(group)
+            figures = {
+                f"peers-{stem}": peers_overlaid(group, found, series),
+                f"persistence-{stem}": persistence(group, found),
+            }
+            written += save_figures(folder, figures)
     return written
 
 

@@ -54,6 +54,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt policy discover": (
         ("vsrt policy discover --log changes.csv", "what is set together, where, and who deviates"),
         ("vsrt policy discover --log changes.csv --inventory ports.csv --window 30d --json", "as JSON"),
+        ("vsrt policy discover --log changes.csv --plot plots", "pictures too"),
     ),
     "vsrt policy compare": (
         ("vsrt policy compare proposed.yaml --audit audit.jsonl", "who would be refused, or admitted, instead"),

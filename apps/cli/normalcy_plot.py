@@ -12,8 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from apps.cli.common import OperationFailed
-from apps.cli.plots import COLOURS, FORMATS, SETTINGS, save_figure
+from apps.cli.plots import COLOURS, SETTINGS, save_figures
 from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Series
 from controller.anomaly.normalcy.settings import DAY_S
@@ -32,13 +31,13 @@ def write_plots(folder: Path, found: Sequence[tuple[str, Series, SeriesNormalcy]
     with mpl.rc_context(DATES):
         for title, series, normalcy in found:
             figures[_unused(f"normalcy-{_file_name(title)}", figures)] = bounds_over(title, series, normalcy)
-        return _save(folder, figures)
+        return save_figures(folder, figures)
 
 
 def write_score_plot(folder: Path, title: str, at_s: Floats, values: Floats, scores: Floats) -> list[Path]:
     """Write the scores under a series; return the files."""
     with mpl.rc_context(DATES):
-        return _save(folder, {f"scores-{_file_name(title)}": scores_under(title, at_s, values, scores)})
+        return save_figures(folder, {f"scores-{_file_name(title)}": scores_under(title, at_s, values, scores)})
 
 
 def bounds_over(title: str, series: Series, normalcy: SeriesNormalcy) -> Figure:
@@ -105,13 +104,3 @@ def _unused(name: str, taken: dict[str, Figure]) -> str:
         name = f"{wanted}-{number}"
         number += 1
     return name
-
-
-def _save(folder: Path, figures: dict[str, Figure]) -> list[Path]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return [
-            save_figure(figure, folder / f"{name}.{kind}") for name, figure in figures.items() for kind in FORMATS
-        ]
-    except OSError as error:
-        raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None

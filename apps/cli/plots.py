@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +47,18 @@ def write_plots(folder: Path, runs: Sequence[SeedRun], by_count: MaximumByCount,
             "maximum-by-groups": maximum_by_groups(by_count, f"{topology}, seed {runs[0].seed}"),
             "tree-sizes": tree_sizes(runs, title),
         }
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            files = {folder / f"{name}.{kind}": figure for name, figure in figures.items() for kind in FORMATS}
-            return [save_figure(figure, path) for path, figure in files.items()]
-        except OSError as error:
-            raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
+        return save_figures(folder, figures)
+
+
+def save_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+    """Write figures by their names into a folder, made where it is missing, as PNG and SVG; return the files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [
+            save_figure(figure, folder / f"{name}.{kind}") for name, figure in figures.items() for kind in FORMATS
+        ]
+    except OSError as error:
+        raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

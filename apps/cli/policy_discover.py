@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="cover",
         help="cover: policies; seed: a dendrogram of properties by mutual information, uncut",
     )
+    parser.add_argument(
+        "--plot", type=Path, metavar="DIR", help="draw the policies, or the dendrogram, as PNG and SVG into it"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON document there")
 
 
@@ -69,7 +72,15 @@ def run(args: argparse.Namespace) -> int:
     kinds = None if inventory is None else inventory.kinds
     table = tabulate(log.changes, baseline, window_s, kinds, args.ignore)
     labels = {} if inventory is None else inventory.labels
-    document = _dendrogram(table) if args.method == "seed" else _policies(table, args.min_resources, labels)
+    if args.method == "seed":
+        document = _dendrogram(table, args.plot)
+    else:
+        document = _policies(table, args.min_resources, labels)
+        if args.plot is not None:
+            from apps.cli.plots import save_figures
+            from apps.cli.policy_plots import policies_figure
+
+            save_figures(args.plot, {"policies": policies_figure(table, document["policies"])})
     if args.output is not None:
         try:
             args.output.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -102,15 +113,21 @@ def _policies(table: ChangeTable, least: int, labels: dict[str, dict[str, str]])
     return policies_document(table, discovered(blocks, table.indicator, table.final, table.applicable), labels)
 
 
-def _dendrogram(table: ChangeTable) -> dict[str, Any]:
+def _dendrogram(table: ChangeTable, folder: Path | None) -> dict[str, Any]:
     from controller.policy_discovery.dependence import distances, single_linkage
 
+    found = single_linkage(distances(table.indicator))
+    if folder is not None:
+        from apps.cli.plots import save_figures
+        from apps.cli.policy_plots import dendrogram_figure
+
+        save_figures(folder, {"dendrogram": dendrogram_figure(table.properties, found)})
     joins = [
         {
             "properties": [table.properties[column] for column in join.members],
             "distance": join.distance if math.isfinite(join.distance) else None,
         }
-        for join in single_linkage(distances(table.indicator))
+        for join in found
     ]
     return {"dendrogram": joins, "left_out": table.left_out, "counted": table.counted}
 
