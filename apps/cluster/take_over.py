@@ -46,8 +46,7 @@ def begin_lead(logs: LeadLogs, feed: LogFeed, order: TakeOver, policy: SharedPol
     """
     link, keys, fence = logs.link, Keys(logs.fabric), order.fence
     secret = _secret(link, keys, fence)
-    revision = _write(link, Transaction((fence,), (PutKey(keys.taken_over, str(order.epoch)),), True))
-    if not feed.wait(revision, FOLLOWED_S):
+    if not feed.wait(_taken_over(link, keys, order), FOLLOWED_S):
         raise TimeoutError("what the leader before wrote was not told to its end")
     in_force = policy.taken_over(fence)
     feed.close()
@@ -80,6 +79,23 @@ def _secret(link: SidecarLink, keys: Keys, fence: KeyCondition) -> bytes:
         put = PutKey(keys.secret, secrets.token_hex(SECRET_BYTES))
         _write(link, Transaction((fence, KeyCondition(keys.secret, 0)), (put,), False))
     raise TimeoutError("the key of LLDP frames is not kept")
+
+
+def _taken_over(link: SidecarLink, keys: Keys, order: TakeOver) -> int:
+    """Have the store say that an epoch has taken the logs over, and return the revision from which on it does.
+
+    A slow store does so after its answer was given up: it is looked at, for to be asked again would make it slower.
+    """
+    put = PutKey(keys.taken_over, str(order.epoch))
+    try:
+        return _write(link, Transaction((order.fence,), (put,), True))
+    except TimeoutError:
+        page = link.ask(ReadPage(put.key))
+        found = page.held if type(page) is KeyPage else ()
+        for held in found:
+            if (held.key, held.value) == (put.key, put.value):
+                return held.revision
+        raise
 
 
 def _write(link: SidecarLink, transaction: Transaction) -> int:
