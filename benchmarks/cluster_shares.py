@@ -8,9 +8,9 @@ one that is drained. Then smaller fabrics by seed, in which processes are killed
 from switches, while the store is silent, stands still, loses requests and replies, and is emptied.
 
 A history ends with an AssertionError that names its seed where a switch was polled twice though the store had
-answered both, or was not polled for two intervals, beside the time in which the store gave a monitor no answer and,
-for each fault but the first in that time, the time after which a monitor is taken for gone; and where in the end
-switches have no monitor or more than one.
+answered both; where it had no monitor for two intervals in which the store answered; where it was not polled for two
+intervals, beside the time in which the store gave a monitor no answer and, for each fault but the first in that time,
+the time after which a monitor is taken for gone; and where in the end switches have no monitor or more than one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import argparse
 import itertools
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from measure import Measurement, report
 from simulated_monitors import INTERVAL_S, LEASE_S, MonitoredFabric, MonitorNode, counted_rows
@@ -31,7 +32,8 @@ from controller.cluster.memory_engine import RequestFault
 from controller.cluster.shares import STEADY_S
 
 PORTS = 158_016
-FAULTS_UNTIL_S = 90.0
+FAULTS_FROM_S, FAULTS_UNTIL_S = 15.0, 90.0
+LOOK_S = 0.1
 FAULT_S = 6.0
 LONGEST_FAULT_S = 8.0
 SETTLE_S = 40.0
@@ -119,7 +121,34 @@ class History(MonitoredFabric):
         self.faults: Counter[str] = Counter()
         self.silent: list[tuple[float, float]] = []
         self.faults_s: list[float] = []
-        self.later(15.0, self.begin_fault)
+        self.unowned_since_s: dict[int, float] = {}
+        self.unowned: list[tuple[float, float]] = []
+        self.later(FAULTS_FROM_S, self.begin_fault)
+        self.later(FAULTS_FROM_S, self.look_for_owners)
+
+    def look_for_owners(self) -> None:
+        """Take note of the times in which a switch has no monitor that lives, is connected to it, and may poll it."""
+        owned = {
+            dpid
+            for node in self.monitors.values()
+            if node.is_up and not node.is_stopped and self.now < node.until_s
+            for dpid in node.epochs.keys() & node.connected
+        }
+        for dpid in self.ports:
+            if dpid not in owned:
+                self.unowned_since_s.setdefault(dpid, self.now)
+            elif dpid in self.unowned_since_s:
+                self.unowned.append((self.unowned_since_s.pop(dpid), self.now))
+        self.later(LOOK_S, self.look_for_owners)
+
+    def silent_s(self, from_s: float, until_s: float) -> float:
+        """Return for how long the store gave some monitor no answer."""
+        ends_s = from_s
+        total_s = 0.0
+        for begin_s, end_s in sorted(self.silent):
+            total_s += max(0.0, min(until_s, end_s) - max(ends_s, begin_s))
+            ends_s = max(ends_s, min(until_s, end_s))
+        return total_s
 
     def begin_fault(self) -> None:
         """Have something go wrong for a while, and the next thing some time later."""
@@ -192,12 +221,28 @@ class History(MonitoredFabric):
         return 2 * INTERVAL_S + silent_s + max(further, 0) * (LEASE_S + STEADY_S)
 
 
-def history(seed: int) -> tuple[History, list[float], int]:
-    """Return a fabric after a history, the times between two polls in intervals, and how many rows do not count."""
+class Outcome(NamedTuple):
+    """What came of a history; times are in intervals.
+
+    `gaps` are the times between two polls of a switch, `unowned` those in which one had no monitor;
+    `gaps_answered` and `unowned_answered` are both without the time in which the store gave some monitor no answer.
+    `dropped` is how many rows do not count.
+    """
+
+    world: History
+    gaps: list[float]
+    gaps_answered: list[float]
+    unowned: list[float]
+    unowned_answered: list[float]
+    dropped: int
+
+
+def history(seed: int) -> Outcome:
+    """Return a fabric after a history."""
     world = History(seed)
     world.run(FAULTS_UNTIL_S + SETTLE_S)
     assert world.is_divided(), (seed, "not divided", world.shares())
-    gaps, dropped = [], 0
+    gaps, gaps_answered, dropped = [], [], 0
     for dpid, rows in world.rows.items():
         counted, twice = counted_rows(rows)
         dropped += len(twice)
@@ -212,9 +257,14 @@ def history(seed: int) -> tuple[History, list[float], int]:
                 row,
                 later,
             )
-            gaps.append(gap_s / INTERVAL_S)
+            gaps.append(gap_s)
+            gaps_answered.append(gap_s - world.silent_s(row.at_s, later.at_s))
         assert rows[-1].at_s > world.now - 2 * INTERVAL_S, (seed, dpid, "not polled in the end")
-    return world, gaps, dropped
+    unowned = [until_s - from_s for from_s, until_s in world.unowned]
+    answered = [until_s - from_s - world.silent_s(from_s, until_s) for from_s, until_s in world.unowned]
+    longest_s = max(answered, default=0.0)
+    assert longest_s <= 2 * INTERVAL_S, (seed, f"a switch had no monitor for {longest_s:.1f} s")
+    return Outcome(world, *map(_intervals, (gaps, gaps_answered, unowned, answered)), dropped)
 
 
 def main() -> None:
@@ -226,17 +276,25 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     measurements = calm(args.switches, args.monitors, PORTS * args.switches // 1000)
-    faults, gaps, dropped, rows = Counter[str](), [], [], 0
+    faults, dropped, rows = Counter[str](), [], 0
+    times: defaultdict[str, list[float]] = defaultdict(list)
     for seed in range(args.first, args.first + args.seeds):
-        world, in_history, twice = history(seed)
-        faults += world.faults
-        gaps += in_history
-        dropped.append(twice)
-        rows += sum(map(len, world.rows.values()))
+        found = history(seed)
+        faults += found.world.faults
+        times["time between two polls of a switch"] += found.gaps
+        times["time between two polls, in which the store answered"] += found.gaps_answered
+        times["time in which a switch had no monitor"] += found.unowned
+        times["time without a monitor, in which the store answered"] += found.unowned_answered
+        dropped.append(found.dropped)
+        rows += sum(map(len, found.world.rows.values()))
     if args.seeds:
+        for what, intervals in times.items():
+            above = sum(each > 2 for each in intervals)
+            measurements += [
+                Measurement(f"histories: {what}", "intervals", intervals),
+                Measurement("histories: of these above 2 intervals", "", [above]),
+            ]
         measurements += [
-            Measurement("histories: time between two polls of a switch", "intervals", gaps),
-            Measurement("histories: of these above 2 intervals", "", [sum(gap > 2 for gap in gaps)]),
             Measurement("histories: rows", "", [rows]),
             Measurement("histories: rows of a history that two monitors had", "", dropped),
         ]
