@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args)
     findings = [finding for endpoint in store.access.endpoints for finding in _server(store, endpoint)]
     findings += _versions(findings)
+    findings += _stores(findings)
     findings += _fabric(store)
     good = all(finding.is_good for finding in findings)
     if args.json:
@@ -80,10 +81,11 @@ def _server(store: ClusterStore, endpoint: str) -> Iterator[CheckedFact]:
     try:
         status = engine.question("/v3/maintenance/status")
         yield finding("version", True, f"etcd {status.get('version', 'of an unknown version')}")
+        yield finding("store", True, f"it is of store {int(status['header']['cluster_id']):x}")
         alarms = engine.question("/v3/maintenance/alarm", {"action": "GET"}).get("alarms", ())
         yield from _space(engine, status, alarms, finding)
         members = engine.question("/v3/cluster/member/list").get("members", ())
-    except (EtcdError, OSError, HTTPException, ValueError) as error:
+    except (EtcdError, OSError, HTTPException, ValueError, KeyError) as error:
         yield finding("status", False, f"it does not tell its status ({error})")
         return
     leads = "" if int(status.get("leader", 0)) else ", and no leader"
@@ -146,6 +148,14 @@ def _versions(findings: list[CheckedFact]) -> Iterator[CheckedFact]:
     if len(set(versions.values())) > 1:
         text = f"they are of versions {', '.join(sorted(set(versions.values())))}, which is for upgrades only"
         yield CheckedFact("version", "all servers", True, text)
+
+
+def _stores(findings: list[CheckedFact]) -> Iterator[CheckedFact]:
+    """Tell where servers are not of one store: each would have a leader of its own."""
+    stores = {each.text for each in findings if each.check == "store"}
+    if len(stores) > 1:
+        text = f"they are of {len(stores)} stores, which know nothing of each other: each would have another one lead"
+        yield CheckedFact("store", "all servers", False, text)
 
 
 def _fabric(store: ClusterStore) -> Iterator[CheckedFact]:

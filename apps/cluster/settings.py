@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 from apps.cluster.sidecar_settings import SidecarSettings
@@ -37,9 +39,13 @@ def peer_address() -> tuple[str, int] | None:
     if text is None:
         return None
     try:
-        return parse_host_port(text)
+        host, port = parse_host_port(text)
     except ValueError as error:
         raise SettingsInvalid(f"VSRT_PEER: {text!r} is no ADDRESS:PORT") from error
+    with suppress(ValueError):
+        if ip_address(host).is_unspecified:
+            raise SettingsInvalid(f"VSRT_PEER: others are told {text}: give one of this machine's addresses")
+    return host, port
 
 
 def metrics_address(monitor: Monitor) -> str:

@@ -33,6 +33,12 @@ def access(settings: SidecarSettings) -> Access:
     """Return how etcd is reached; SettingsInvalid, naming the setting, where a file is no good."""
     tls = None
     if needs_tls(settings.endpoints):
+        for name, file in (("ca", settings.ca), ("certificate", settings.certificate), ("key", settings.key)):
+            try:
+                if file:
+                    Path(file).open("rb").close()
+            except OSError as error:
+                raise SettingsInvalid(f"cluster.{name}: {file}: {error.strerror or error}") from error
         try:
             tls = tls_context(settings.ca, settings.certificate, settings.key)
         except OSError as error:

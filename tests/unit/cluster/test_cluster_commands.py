@@ -86,7 +86,8 @@ def test_a_store_that_is_fit(policy: Path, own_etcd: EtcdServer, capsys: pytest.
     leads(own_etcd)
     status, found = checked(policy, capsys)
     where = own_etcd.endpoint
-    assert {check for check, _ in found} == {"answers", "version", "space", "servers", "compaction", "members"}
+    checks = {"answers", "version", "store", "space", "servers", "compaction", "members"}
+    assert {check for check, _ in found} == checks
     assert status == 0 or not found["answers", where]["is_good"], found  # a busy machine may be slow
     assert "c1 leads" in str(found["members", f"fabric {FABRIC}"]["text"])
     assert "fewer than 3" in str(found["servers", where]["text"])
@@ -100,6 +101,21 @@ def test_a_server_that_is_gone_is_named(policy: Path, own_etcd: EtcdServer, caps
     assert found["version", own_etcd.endpoint]["is_good"]
     assert main(["cluster", "check", "--config", str(policy)]) == 1
     assert "NOT FIT" in capsys.readouterr().out
+
+
+def test_servers_of_two_stores_are_told(
+    policy: Path, own_etcd: EtcdServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = EtcdServer(tmp_path / "other").start()
+    try:
+        policy_of(policy.parent, f"{own_etcd.endpoint} {other.endpoint}")
+        status, found = checked(policy, capsys)
+    finally:
+        other.kill()
+    told = found["store", "all servers"]
+    assert (status, told["is_good"]) == (1, False)
+    assert "they are of 2 stores" in str(told["text"])
+    assert found["store", own_etcd.endpoint]["is_good"]
 
 
 def test_a_store_whose_revisions_all_stay_is_told(
