@@ -12,7 +12,7 @@ from apps.actions import answer_of, logged
 from apps.alarm_reports import OUTPUT_FAILED, STATE_LOST
 from apps.environment import environment_path
 from apps.exporters.exposition import Metric
-from apps.exporters.figures import core_figures, counted_figures
+from apps.exporters.figures import core_figures, counted_figures, staged_figures
 from apps.findings_search import FindingsSearch
 from apps.former_journal import FORMER_NAME, FormerJournal
 from apps.log_database import LOG_NAME, LogDatabase, read_values
@@ -218,7 +218,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: groups, trees, joins and switches."""
         counted = counted_figures("multicast", self.core.status_view.counted())
-        return [*super().figures(), *core_figures(self.core), *counted]
+        return [*super().figures(), *core_figures(self.core), *staged_figures(self.staged.counts()), *counted]
 
     # Operators
 

@@ -137,6 +137,10 @@ class StagedPolicy:
             self._told = told
             self.documents.touch(SUMMARY)
 
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions would be which; none where no policy is staged."""
+        return {} if self._policy is None else self._decisions.counts()
+
     def _read_aside(self, path: Path, fabric: FabricFile) -> None:
         found = _read(path, fabric)
         if not self._later(lambda: self._use(found)):

@@ -53,6 +53,11 @@ TABLE_ENTRIES = gauge(
     "vsrt_flow_table_entries",
     "Entries of a flow table where groups may be out, by kind: of groups that may leave, and others (pinned).",
 )
+STAGED_DECISIONS = gauge(
+    "vsrt_staged_decisions",
+    "Decisions that the staged policy would make otherwise, by verdict (refused, admitted, beyond those told), or "
+    "has made alike since it was read.",
+)
 TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
 JOIN_LATENCY = histogram(
     "vsrt_join_latency_seconds",
@@ -141,6 +146,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     GROUP_FAULTS,
     TABLE_CAPACITY,
     TABLE_ENTRIES,
+    STAGED_DECISIONS,
     CLASS_INDEX,
     CLASS_MISSING,
     CLASS_PORTS,

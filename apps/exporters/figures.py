@@ -125,6 +125,11 @@ def _table_figures(core: MulticastCore) -> list[Metric]:
     return [(metrics.TABLE_CAPACITY, capacities), (metrics.TABLE_ENTRIES, entries)]
 
 
+def staged_figures(counts: Mapping[str, int]) -> list[Metric]:
+    """Return what a staged policy would decide, by verdict; nothing where none is staged."""
+    return [(metrics.STAGED_DECISIONS, [({"verdict": verdict}, count) for verdict, count in counts.items()])]
+
+
 def _vlan_figures(core: MulticastCore) -> list[Metric]:
     """Return what the multicast core tells of each VLAN, by its id, ``untagged`` or ``other``."""
     names = {0: UNTAGGED, OTHER_VLANS: "other"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from controller.admission import Admission, Decision, HostLike, Role
@@ -95,6 +96,11 @@ class StagedDecisions:
         for key in old:
             del self._otherwise[key]
         return old
+
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions would be otherwise, by what they would be, and how many were alike."""
+        told = Counter(told["would_be"] for told in self._otherwise.values())
+        return {"refused": told["refused"], "admitted": told["admitted"], "beyond": self.beyond, "alike": self.alike}
 
     def otherwise(self) -> list[StagedKey]:
         """Return what would be decided otherwise."""

@@ -87,7 +87,9 @@ def test_what_is_told_is_bounded_and_forgotten_after_a_day(
     for number in (2, 3, 4, 2):
         judge(decisions, number, now_s=float(number))
     assert ([row[1] for row in told(decisions)], decisions.beyond) == (["10.0.0.2", "10.0.0.3"], 1)
+    assert decisions.counts() == {"refused": 2, "admitted": 0, "beyond": 1, "alike": 0}
     assert [key.mac[-1] for key in decisions.forget(86402.5)] == [2]
+    assert decisions.counts()["refused"] == 1
     assert [row[1] for row in told(decisions)] == ["10.0.0.3"]
 
 
@@ -228,6 +230,7 @@ def test_a_policy_that_is_staged_no_more_judges_nobody(tmp_path: Path, monkeypat
         turns.pop()()
     policy.look()
     assert [told["loaded_s"] for told in policy.documents.changes(0, 100)["put"].values()] == [None]
+    assert policy.counts() == {}
 
 
 def test_without_a_file_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
