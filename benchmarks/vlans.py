@@ -37,6 +37,7 @@ from fabric_joins import POLICY, SETTLE_S, Fabric, Tally, host_at
 from measure import Measurement, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
+from controller.config.check_settings import Check
 from controller.config.registrations import Registration, Registrations
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
@@ -65,8 +66,11 @@ SOURCE_VLAN, REGISTERED_MEMBERS = 4000, 60
 
 
 def in_one_vlan(k: int, vlan_id: int) -> Fabric:
-    """Return a fabric whose ports to hosts are all access ports of a VLAN, or in none where that is 0."""
-    policy = replace(POLICY, vlans=Vlans(default=PortVlans(vlan_id, frozenset())))
+    """Return a fabric whose ports to hosts are all access ports of a VLAN, or in none where that is 0.
+
+    Switches are not checked: those of `Fabric` say that they hold nothing, and all entries would be sent again.
+    """
+    policy = replace(POLICY, check=Check(interval_s=0.0), vlans=Vlans(default=PortVlans(vlan_id, frozenset())))
     return Fabric(k, policy=policy, hosts_at=lambda number, end: [in_vlan(host_at(number, end), vlan_id)])
 
 

@@ -88,7 +88,10 @@ class VlanPorts:
 
     def oifs(self, dpid: int, vlan_id: int) -> VlanOifs:
         """Return the ports of a switch that have a VLAN."""
-        return (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
+        try:
+            return self._at[dpid].get(vlan_id, NO_OIFS)
+        except KeyError:
+            return self.at(dpid).get(vlan_id, NO_OIFS)
 
     def untagged_oifs(self, dpid: int, vlan_id: int, oifs: Iterable[int]) -> tuple[int, ...]:
         """Return which OIFs of a group of a VLAN have its frames without a tag: ports of that VLAN, used or not.
@@ -96,7 +99,7 @@ class VlanPorts:
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        _, own, both = (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
+        _, own, both = self.oifs(dpid, vlan_id)
         if both.issuperset(oifs):
             return own
         others = [oif for oif in oifs if oif not in both]

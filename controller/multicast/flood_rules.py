@@ -56,9 +56,11 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
     if ports.vlans is None:
         own.flood(trunks, _flooded(ports, ports.edges))
         return own.rules
-    own.flood(trunks, _flooded(ports, ports.vlans.get(0, NO_OIFS).untagged))
+    of_own = ports.vlans.get(0, NO_OIFS).untagged
+    own.flood(trunks, _flooded(ports, of_own), of_own)
     tagged = _Table(VLAN_ADMIT, ports, cookie)
-    tagged.flood(trunks, ())
+    in_vlans = frozenset[int]().union(*(oifs.both for vlan_id, oifs in ports.vlans.items() if vlan_id))
+    tagged.flood(trunks, (), sorted(in_vlans))
     for vlan_id, oifs in ports.vlans.items():
         if vlan_id:
             tagged.flood_vlan(vlan_id, trunks, _flooded(ports, oifs.tagged), _flooded(ports, oifs.untagged))

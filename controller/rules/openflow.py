@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from controller.rules.model import (
     DSCP_MAX,
+    VLAN_ACTIONS,
     VLAN_ID_MAX,
     Action,
     FlowEntry,
@@ -16,7 +17,6 @@ from controller.rules.model import (
     PopVlan,
     PushVlan,
     Resource,
-    SetVlan,
 )
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
@@ -205,15 +205,16 @@ def tag_problem(match: Match, actions: Iterable[Action]) -> str | None:
     """
     is_tagged = match.tagged or match.vlan_id is not None
     for action in actions:
-        if isinstance(action, PushVlan):
+        kind = type(action)
+        if kind not in VLAN_ACTIONS:
+            continue
+        if kind is PushVlan:
             if is_tagged:
                 return "a frame that has a VLAN tag is given no second one"
-            is_tagged = True
-        elif isinstance(action, SetVlan | PopVlan):
-            if not is_tagged:
-                return "a VLAN tag is set or popped where neither the match asks for one nor an action pushed it"
-            is_tagged = isinstance(action, SetVlan)
-        if isinstance(action, PushVlan | SetVlan) and (problem := vlan_id_problem(action.vlan_id)) is not None:
+        elif not is_tagged:
+            return "a VLAN tag is set or popped where neither the match asks for one nor an action pushed it"
+        is_tagged = kind is not PopVlan
+        if is_tagged and (problem := vlan_id_problem(action[0])) is not None:  # type: ignore[arg-type]
             return problem
     return None
 

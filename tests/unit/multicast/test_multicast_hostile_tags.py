@@ -10,6 +10,7 @@ from controller.config.vlans import PortVlans
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.rules.evaluate import Fields
+from controller.rules.pipeline import ADMIT, VLAN_ADMIT
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag
@@ -112,3 +113,16 @@ def test_frames_that_end_early_behind_a_tag_are_no_membership_and_are_counted() 
     assert not list(world.core.memberships.groups())
     world.feed(PacketReceived(*host.place, frame))
     assert list(world.core.memberships.groups()) == [in_domain(OTHER_GROUP, 10)]
+
+
+def test_a_port_has_entries_in_the_tables_of_its_domains_alone() -> None:
+    world = VlanWorld(PORTS)
+    plain = {host.place for host in world.hosts.values()} - world.port_vlans.keys()
+    of_own = plain | {place for place, port in world.port_vlans.items() if port.untagged == 0}
+    of_vlans = {place for place, port in world.port_vlans.items() if port.vlans() - {0}}
+    found: dict[int, set[tuple[int, int]]] = {ADMIT: set(), VLAN_ADMIT: set()}
+    for dpid in world.switches:
+        for key in world.core.installer.installed(dpid):
+            if key.table in found and key.match.in_port is not None:
+                found[key.table].add((dpid, key.match.in_port))
+    assert found == {ADMIT: of_own, VLAN_ADMIT: of_vlans}
