@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.effects import Notice
 from controller.events import PacketReceived
-from controller.kernel.domains import SUFFIXES, in_domain
+from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.settings import applies
 from controller.multicast.callbacks import Apply, Perform
@@ -29,6 +29,7 @@ from controller.multicast.vlan_gate import VlanGate
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, is_link_scope_group
 from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, with_tag, without_tag
 from controller.wire.frame import decode_once, walk_extensions
+from controller.wire.igmp import TAGGED_REPORT, TAGGED_REPORT_BYTES, decode_plain_report
 from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import EXTENSION_HEADERS, ICMPV6
 from controller.wire.mld import MLD_TYPES
@@ -40,6 +41,7 @@ from topology.live import LiveFabric
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
 _ADDRESSES, _TAG, _BEHIND_TAG = slice(0, 12), slice(12, 16), slice(16, None)
+_TAGGED_PROTOCOL_AT = 27
 
 VLAN_UNTAGGED = "vlan-untagged"
 """The counter of frames without a tag at ports whose frames must have one."""
@@ -83,6 +85,7 @@ class MulticastIntake:
         self._gate = gate
         self._memberships = memberships
         self._own_membership, self._vlan_memberships = memberships.own, memberships.of_vlans
+        self._names, self._vlan_names = memberships.names, memberships.names.of_vlans
         self._places = places
         self._senders = senders
         self._pending_writes = pending_writes
@@ -111,7 +114,15 @@ class MulticastIntake:
             return
         vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[_TAG]))
         if vlan_id is not None:
-            self._take(dpid, port_no, frame[_ADDRESSES] + frame[_BEHIND_TAG], now, vlan_id)
+            report = None
+            if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
+                report = decode_plain_report(frame, TAGGED_REPORT)
+            if report is None:
+                self._take(dpid, port_no, frame[_ADDRESSES] + frame[_BEHIND_TAG], now, vlan_id)
+            elif (cut_off := self._membership_policer.take(dpid, port_no, 4, now)) is not None:
+                self._perform(cut_off)
+            else:
+                self._report_received(dpid, port_no, report, frame, now, vlan_id)
             return
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
@@ -145,13 +156,14 @@ class MulticastIntake:
     def _report_received(
         self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
     ) -> None:
+        """Take a report; its frame may have the tag of its VLAN."""
         mac = report.eth_src
         if vlan_id:
-            mac += SUFFIXES[vlan_id]
+            mac = self._vlan_names[vlan_id].get(mac) or self._names.name(mac, vlan_id)
         if (dpid, port_no) not in self._edges:
             self._counters["report-not-at-edge"] += 1
             if self._fabric.role(dpid, port_no) is PortRole.UNKNOWN:
-                self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
+                self._keep_early(mac, dpid, port_no, _untagged(frame), now, vlan_id)
             return
         leg = (dpid, port_no)
         if leg in self._fabric.aggregations.homes:
@@ -163,7 +175,7 @@ class MulticastIntake:
             (host.dpid, host.port_no), leg
         ):
             self._counters["report-elsewhere"] += 1
-            self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
+            self._keep_early(mac, dpid, port_no, _untagged(frame), now, vlan_id)
             return
         membership = self._own_membership
         if vlan_id:
@@ -183,7 +195,7 @@ class MulticastIntake:
             groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
             for to_dpid, to_port in self._plane.routers.ports(report.family, groups, vlan_id):
                 if not self._proxy.has(to_dpid, to_port, report.family, vlan_id):
-                    self._tell_router((to_dpid, to_port), leg, frame, vlan_id)
+                    self._tell_router((to_dpid, to_port), leg, _untagged(frame), vlan_id)
 
     def _tell_router(self, router: Place, origin: Place, frame: bytes, vlan_id: int) -> None:
         """Pass a frame on to a router of the fabric where it comes from, by one leg where the router has several."""
@@ -284,6 +296,11 @@ class MulticastIntake:
     def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float, vlan_id: int) -> None:
         if packet.reason == VLAN_TAGGED and not (vlan_id and self._vlan_ports.passes_double_tagged):
             self._counters[VLAN_TAGGED] += 1
+
+
+def _untagged(frame: bytes) -> bytes:
+    found = without_tag(frame)
+    return frame if found is None else found[1]
 
 
 def _control_family(frame: bytes) -> int:

@@ -9,7 +9,7 @@ from controller.admission.host import Decision, Host, HostLike
 from controller.admission.marks import UNMARKED, Mark, Marks
 from controller.config.marking import marking_of
 from controller.config.policy import Policy, Role
-from controller.kernel.domains import SUFFIXES, address_of, domain_of, in_domain
+from controller.kernel.domains import DomainNames, address_of, domain_of, in_domain
 from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
@@ -60,6 +60,7 @@ class Gate:
         self._fabric = fabric
         self._audit = audit
         self._group_refused = group_refused
+        self.names = DomainNames()
         self._generation = 0
         self.is_judging = False
 
@@ -202,14 +203,17 @@ class ReceiverGate:
         self._registered = registered
         self._audit = audit
         self._group_refused = group_refused
-        self._vlan_id, self._suffix = vlan_id, SUFFIXES[vlan_id]
+        self._vlan_id, self._names = vlan_id, gate.names
+        self._kept = gate.names.of_vlans[vlan_id]
 
     def admit(self, host: HostRef, address: bytes, source: bytes | None) -> bool:
         """Decide whether a host may receive from a group."""
         if is_link_scope_group(address):
             return True
         vlan_id, registered = self._vlan_id, self._registered
-        group = address + self._suffix if vlan_id else address
+        group = address
+        if vlan_id:
+            group = self._kept.get(address) or self._names.name(address, vlan_id)
         carrier = registered.carrier(group) if registered.is_used else group
         if host.spoofed:
             decision = self._gate.spoofed(host, vlan_id)

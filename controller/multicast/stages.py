@@ -127,7 +127,7 @@ class MulticastStages:
         # Members and senders
         make_membership = partial(_membership, in_force, self.gate, self.feed, self.fabric)
         self.membership = make_membership(0)
-        self.memberships = Memberships(self.membership, make_membership)
+        self.memberships = Memberships(self.membership, make_membership, self.gate.names)
         self.senders = SenderTable(
             self.plane,
             self.installer,

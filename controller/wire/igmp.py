@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
+from typing import Any, NamedTuple
 
 from controller.wire.addresses import (
     ALL_ROUTERS_V4,
@@ -51,9 +53,21 @@ _REPORT_START = bytes((0x08, 0x00, 0x46))
 """EtherType, IP version and header length."""
 _REPORT_TTL = 1 << 8 | PROTOCOL_IGMP
 _REPORT_MIDDLE = IGMPV3_ROUTERS + ROUTER_ALERT + bytes((V3_REPORT,))
-_read_plain_report = Struct("!6s3sxH2xHH2x4s9s5xHI4s").unpack_from
-PLAIN_REPORT_BYTES = 54
-"""A frame with an IGMPv3 report of one record without sources."""
+PLAIN_REPORT_BYTES, TAGGED_REPORT_BYTES = 54, 58
+"""A frame with an IGMPv3 report of one record without sources, and one with a VLAN tag."""
+
+
+class ReportLayout(NamedTuple):
+    """Where a frame with a plain report has its parts: what reads it, and what is summed."""
+
+    read: Callable[[bytes, int], tuple[Any, ...]]
+    ip_header: slice
+    message: slice
+
+
+UNTAGGED_REPORT = ReportLayout(Struct("!6s3sxH2xHH2x4s9s5xHI4s").unpack_from, slice(14, 38), slice(38, 54))
+TAGGED_REPORT = ReportLayout(Struct("!6s4x3sxH2xHH2x4s9s5xHI4s").unpack_from, slice(18, 42), slice(42, 58))
+"""That of a frame with one VLAN tag, which is not looked at."""
 
 _MEMBERSHIP_TYPES = frozenset((QUERY, V1_REPORT, V2_REPORT, LEAVE, V3_REPORT))
 _HOST_FIRST_BYTES = bytes(first for first in range(1, 224) if first != 127)
@@ -71,12 +85,13 @@ _new = tuple.__new__
 _number = int.from_bytes
 
 
-def decode_plain_report(frame: bytes) -> Report | None:
+def decode_plain_report(frame: bytes, layout: ReportLayout = UNTAGGED_REPORT) -> Report | None:
     """Decode an IGMPv3 report of one record without sources, which most messages of hosts are, in one go.
 
     None for any other frame of so many bytes at least, one that breaks its protocol included: `decode_igmp` says how.
     """
-    eth_src, start, total, fragment, ttl, source, middle, count, head, group = _read_plain_report(frame, 6)
+    read, ip_header, message = layout
+    eth_src, start, total, fragment, ttl, source, middle, count, head, group = read(frame, 6)
     if (
         middle != _REPORT_MIDDLE
         or start != _REPORT_START
@@ -88,8 +103,8 @@ def decode_plain_report(frame: bytes) -> Report | None:
         or source[0] not in _SOURCE_FIRST_BYTES
         or eth_src[0] & 1
         or fragment & 0x3FFF
-        or _number(frame[14:38], "big") % 0xFFFF
-        or _number(frame[38:54], "big") % 0xFFFF
+        or _number(frame[ip_header], "big") % 0xFFFF
+        or _number(frame[message], "big") % 0xFFFF
     ):
         return None
     return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
