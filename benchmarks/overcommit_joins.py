@@ -1,16 +1,20 @@
 """What a join costs where groups may be out of the flow tables and there is room for all, beside where none may be.
 
-    python benchmarks/overcommit_joins.py [--rounds 40] [--per-round 250] [--json]
+    python benchmarks/overcommit_joins.py [--rounds 40] [--per-round 250] [--count] [--json]
 
-Two cores with the same fabric take the same reports about groups that somebody sends to, in turn; each ratio is of
-two rounds that followed each other.
+Cores with the same fabric, two of them without the mode, take the same reports about groups that somebody sends to,
+in turn; each ratio is of rounds that followed each other, and that of the two without the mode says what such a ratio
+is worth. With `--count` bytecodes and calls are told and no time: other work does not move them.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from fabric_joins import tallied
 from measure import Measurement, report
 from multicast_core import POLICY, Bench, address, frames, mac, timed
 
@@ -33,17 +37,30 @@ def storm(bench: Bench, events: list[PacketReceived]) -> None:
         bench.advance(0.001)
 
 
+def costs_us(does: Callable[[], None], count: int) -> dict[str, float]:
+    """Return how long something takes for each of so many reports."""
+    return {"us": timed(does, count)}
+
+
+def costs_counted(does: Callable[[], None], count: int) -> dict[str, float]:
+    """Return how many bytecodes and calls something takes for each of so many reports."""
+    bytecodes, calls = tallied(does)
+    return {"bytecodes": bytecodes / count, "calls": calls / count}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--per-round", type=int, default=250)
+    parser.add_argument("--count", action="store_true", help="count bytecodes and calls, and measure no time")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    off = replace(SWAP, mode="off")
     benches = {
-        mode: Bench(replace(POLICY, limits=LIMITS, overcommit=overcommit))
-        for mode, overcommit in (("off", replace(SWAP, mode="off")), ("swap", SWAP))
+        name: Bench(replace(POLICY, limits=LIMITS, overcommit=overcommit))
+        for name, overcommit in (("off", off), ("off again", off), ("swap", SWAP))
     }
-    samples: dict[str, list[float]] = {}
+    samples: dict[tuple[str, str], list[float]] = {}
     for number in range(arguments.rounds):
         first, count = 65536 + number * arguments.per_round, arguments.per_round
         for bench in benches.values():
@@ -52,21 +69,22 @@ def main() -> None:
                 frame = encode_udp(mac(SENDER), address(SENDER), group, b"data")
                 bench.feed(PacketReceived(*SENDER_PLACE, frame))
             bench.advance(1.0)
+        turn = number % len(benches)
+        order = [*list(benches)[turn:], *list(benches)[:turn]]
         for name, (dpid, port_no, host) in JOINS.items():
             work = frames(first, count, host, RecordType.CHANGE_TO_EXCLUDE)
             events = [PacketReceived(dpid, port_no, frame) for frame in work]
-            took: dict[str, float] = {}
-            order = list(benches) if number % 2 else list(benches)[::-1]
-            for mode in order:
-                bench = benches[mode]
-                took[mode] = timed(lambda bench=bench, events=events: storm(bench, events), count)
-                samples.setdefault(f"{name}, {mode}, us", []).append(took[mode])
-            samples.setdefault(f"{name}, swap over off", []).append(took["swap"] / took["off"])
+            costs = costs_counted if arguments.count else costs_us
+            took = {mode: costs(partial(storm, benches[mode], events), count) for mode in order}
+            for unit in took["off"]:
+                for mode in benches:
+                    samples.setdefault((f"{name}, {mode}", unit), []).append(took[mode][unit])
+                for mode in ("off again", "swap"):
+                    ratio = took[mode][unit] / took["off"][unit]
+                    samples.setdefault((f"{name}, {unit}: {mode} over off", ""), []).append(ratio)
         for bench in benches.values():
             bench.advance(1.0)
-    measurements = [
-        Measurement(name, "us" if name.endswith("us") else "", values) for name, values in samples.items()
-    ]
+    measurements = [Measurement(name, unit, values) for (name, unit), values in samples.items()]
     report(measurements, as_json=arguments.json, source="overcommit_joins")
 
 

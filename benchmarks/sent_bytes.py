@@ -2,14 +2,15 @@
 
     python benchmarks/sent_bytes.py --other DIRECTORY [--k 4] [--json]
     python benchmarks/sent_bytes.py --without apps.cluster,controller.cluster
+    python benchmarks/sent_bytes.py --policy 'overcommit: {mode: off, capacity: {default: 24}}'
 
 DIRECTORY has the other version's files (`git worktree add DIRECTORY REVISION`); `--without` has the same version run
-again where these packages cannot be imported. Both controllers are alone, and have the same simulated fabric, whose
-hosts speak, send, join and leave in the same order, one after the other. Compared are, for each switch, its flow
-entries when the fabric is known and in the end, and what it was sent in between, but for transaction ids, and but for
-LLDP and ARP frames, which have a key that is drawn at the start and times of day in them. Of readings, barriers and
-packets it is compared which were sent, not how often, for that follows time. Ends with status 1 where something
-differs, and says what.
+again where these packages cannot be imported, `--policy` with these lines at the end of its policy file. Both
+controllers are alone, and have the same simulated fabric, whose hosts speak, send, join and leave in the same order,
+one after the other. Compared are, for each switch, its flow entries when the fabric is known and in the end, and
+what it was sent in between, but for transaction ids, and but for LLDP and ARP frames, which have a key that is drawn
+at the start and times of day in them. Of readings, barriers and packets it is compared which were sent, not how
+often, for that follows time. Ends with status 1 where something differs, and says what.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def held_by(fabric: SimulatedFabric) -> Held:
     }
 
 
-def session(k: int, env: dict[str, str]) -> tuple[Held, Sent, Held]:
+def session(k: int, env: dict[str, str], lines: str = "") -> tuple[Held, Sent, Held]:
     """Return entries when the fabric is known, what switches are sent from then on, and entries in the end."""
     port, sent = free_port(), Sent()
     fabric = SimulatedFabric(make("fattree", {"k": k}), ("127.0.0.1", port))
@@ -107,7 +108,7 @@ def session(k: int, env: dict[str, str]) -> tuple[Held, Sent, Held]:
         record(switch, sent)
     with tempfile.TemporaryDirectory() as directory:
         policy = Path(directory) / "policy.yaml"
-        policy.write_text(f"{OPEN_POLICY}monitor: {{prometheus: {{port: 0}}}}\n")
+        policy.write_text(f"{OPEN_POLICY}monitor: {{prometheus: {{port: 0}}}}\n{lines}\n")
         with ControllerProcess(port, framework="os-ken", policy=policy, env=env) as process:
             run = LiveRun(process, fabric, PolicyText(policy, ""), 0, TIMEOUT_S, 1)
             try:
@@ -167,6 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--other", type=Path)
     parser.add_argument("--without", default="", help="packages, with commas between")
+    parser.add_argument("--policy", default="", metavar="YAML", help="lines of the other's policy file")
     parser.add_argument("--k", type=int, default=4)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -174,7 +176,7 @@ def main() -> None:
         (Path(name) / "sitecustomize.py").write_text(REFUSING.format(names=args.without.split(",")))
         here = str(Path(__file__).parent.parent)
         path = str(args.other.resolve()) if args.other is not None else f"{name}:{here}"
-        one, other = session(args.k, {}), session(args.k, {"PYTHONPATH": path})
+        one, other = session(args.k, {}), session(args.k, {"PYTHONPATH": path}, args.policy)
     found = [
         Measurement("flow entries when the fabric is known", "", [len(one[0])]),
         Measurement("messages that change switches", "", [one[1].counts.total()]),

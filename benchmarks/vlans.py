@@ -23,7 +23,6 @@ import gc
 import multiprocessing
 import random
 import statistics
-import sys
 import time
 import tracemalloc
 from collections import Counter
@@ -33,7 +32,7 @@ from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
-from fabric_joins import POLICY, SETTLE_S, Fabric, Tally, host_at
+from fabric_joins import POLICY, SETTLE_S, Fabric, host_at, tallied
 from measure import Measurement, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
@@ -243,10 +242,10 @@ def counted(arguments: argparse.Namespace) -> list[Measurement]:
         fabric.profile = None
         heard_us(fabric, reports, LEAVE)
         fabric.advance(SETTLE_S)
-        bytecodes = bytecodes_of(lambda fabric=fabric, heard=events: fabric.hear(heard))
+        bytecodes = tallied(lambda fabric=fabric, heard=events: fabric.hear(heard))[0]
         found.setdefault("bytecodes of a join", []).append(bytecodes / len(events))
         cut = fabric.random.sample(fabric.links, COUNTED_REPAIRS)
-        bytecodes = bytecodes_of(lambda fabric=fabric, cut=cut: list(repair_ms(fabric, cut)))
+        bytecodes = tallied(lambda fabric=fabric, cut=cut: list(repair_ms(fabric, cut)))[0]
         found.setdefault("bytecodes of a link's failure, repair and return", []).append(bytecodes / len(cut))
     names = ("no VLAN", "VLAN 10")
     told_apart = [
@@ -258,18 +257,6 @@ def counted(arguments: argparse.Namespace) -> list[Measurement]:
         Measurement(f"{what}: no VLAN / VLAN 10", "", [plain / tagged]) for what, (plain, tagged) in found.items()
     ]
     return told_apart + ratios
-
-
-def bytecodes_of(does: Callable[[], object]) -> int:
-    """Return how many bytecodes something takes, without those of the benchmarks themselves."""
-    tally = Tally()
-    sys.settrace(tally.trace)
-    try:
-        does()
-    finally:
-        sys.settrace(None)
-    here = str(Path(__file__).parent)
-    return sum(count for code, count in tally.bytecodes.items() if not code.co_filename.startswith(here))
 
 
 def many_vlans(arguments: argparse.Namespace) -> list[Measurement]:

@@ -164,13 +164,9 @@ class MulticastCore(MulticastStages):
 
     def _installer_event(self, event: Any, now: float) -> None:
         self.outbox.effects += self.installer.handle(event, now)
-        if self.swapping.is_used:
-            self.outbox.effects += self.swapping.look_for_full(now)
         self.topology.entries_confirmed(event.dpid, now)
 
     def _table_changed(self, event: TableChanged, now: float) -> None:
-        if self.swapping.is_used:
-            self.outbox.effects += self.swapping.look_for_full(now)
         self.topology.entries_confirmed(event.dpid, now)
         if event.was_read:
             self._switch_read(event.dpid, now)

@@ -389,7 +389,7 @@ class SenderTable:
         """Return when the counters of sender entries are read next."""
         if not self._by_port:
             return None
-        reading_s = self._swapping.reading_s
+        reading_s = self._swapping.readings.reading_s
         return reading_s if reading_s < self._next_poll_s else self._next_poll_s
 
     def on_deadline(self, now: float) -> list[Effect]:
@@ -398,12 +398,12 @@ class SenderTable:
         Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen; where a switch
         does not answer, nothing is known of its senders.
         """
-        if not self._by_port or now < min(self._next_poll_s, self._swapping.reading_s):
+        if not self._by_port or now < min(self._next_poll_s, self._swapping.readings.reading_s):
             return []
         self._next_poll_s = now + COUNTER_INTERVAL_S
         if self._polls.are_open:
-            self._swapping.told()
-        self._swapping.asked(now)
+            self._swapping.readings.told()
+        self._swapping.readings.asked(now)
         effects: list[Effect] = []
         old = [entry for entry in self._entries() if self._is_silent(*entry)]
         for group, key in sorted(old):
@@ -455,14 +455,14 @@ class SenderTable:
         if not reply.more:
             self._polls.answered(event.dpid, whole=reply.fault is None)
             if not self._polls.are_open:
-                self._swapping.told()
+                self._swapping.readings.told()
         return news
 
     def _count(self, group: Group, sender: Sender, packet_count: int) -> None:
         """Have it known how many packets of a group came since its senders were read last."""
         if self._swapping.is_used:
             new = packet_count - sender.packet_count
-            self._swapping.counted(group.address, new if new >= 0 else packet_count)
+            self._swapping.readings.counted(group.address, new if new >= 0 else packet_count)
             sender.packet_count = packet_count
 
     def owns_poll(self, event: FlowStatsReceived) -> bool:

@@ -8,7 +8,7 @@ its sender's own port, and is handed on by the controller; none is ever inside t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from math import inf
 
@@ -23,12 +23,11 @@ from controller.multicast.duties import duties_out
 from controller.multicast.group import Group
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.groups import GroupPlane
-from controller.multicast.table_limits import TableLimits, entries_of, place_of
+from controller.multicast.table_accounts import TableAccounts
+from controller.multicast.table_limits import place_of
+from controller.multicast.table_readings import TableReadings
 from controller.multicast.thrashing import Thrashing
 from controller.multicast.transition import Stage
-from controller.overcommit.draws import HashedChance
-from controller.overcommit.residence import LEAST_READING_INTERVAL_S
-from controller.overcommit.tables import GroupTables
 from controller.rules.installer import Installer
 from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.rules.plans import DRAIN_S
@@ -65,35 +64,35 @@ class Swapping:
         Tells whether the policy or an operator has a group always sent somewhere, so that it stays in.
     pinned
         Groups that an operator wants in.
-    reading_s
-        When the counters of senders are to be read next; infinite where nobody may leave.
+    accounts, readings
+        How full tables are of which groups, and what these send.
     """
 
     def __init__(self, plane: GroupPlane, installer: Installer, group_changes: GroupChanges) -> None:
         self.is_used = False
         self.counters: Counter[str] = Counter()
-        self.limits = TableLimits(installer)
         self.always_in: Callable[[bytes], bool] = lambda _address: False
         self.pinned: dict[bytes, None] = {}
         self._settings = Overcommit()
         self._plane = plane
         self._installer = installer
+        installer.refusals.found_full = self._found_no_room
         self._changes = group_changes
-        self.tables: GroupTables[bytes] = GroupTables(HashedChance(0), self._settings.store)
+        self.accounts = TableAccounts(plane, installer, self._settings)
+        self.readings = TableReadings(self.accounts)
+        self._tables = self.accounts.tables
+        self._limits = self.accounts.limits
         self._touched: dict[bytes, None] = {}
         self._entering: dict[bytes, None] = {}
-        self._reserved: Counter[int] = Counter()
         self._departures = Departures(plane, installer)
         self._restored: dict[bytes, None] = {}
         self._carried = CarriedPackets(self._settings)
         self._faults: dict[int, TokenBucket] = {}
         self._retries: dict[bytes, tuple[float, int]] = {}
         self._limiter = NoticeLimiter()
-        self._counted: dict[bytes, int] = {}
-        self._settle_s = self._asked_s = self._count_s = -inf
-        self.reading_s = inf
-        self._is_told = False
-        self._full_count = 0
+        self._settle_s = self._count_s = -inf
+        self._counts_soon = False
+        self._is_refused = False
         self._thrashing = Thrashing()
 
     def use(self, policy: Overcommit, now: float) -> None:
@@ -101,21 +100,19 @@ class Swapping:
         before, self._settings = self._settings, policy
         if policy == before:
             return
-        self.is_used = policy.mode != OFF
+        self.is_used = self._is_refused = policy.mode != OFF
         self._plane.starts_out = self._starts_out if self.is_used else None
         self._plane.ended = self.forget if self.is_used else None
-        self.limits.use(policy.capacity)
+        self.readings.is_used = self.is_used
         self._carried.use(policy)
         self._faults.clear()
-        self.tables.residence.remember(policy.store)
         if not self.is_used:
-            for address in list(self.tables):
-                self.tables.forget(address)
-            for known in (self._reserved, self._entering, self._restored, self._retries):
+            self.accounts.clear()
+            for known in (self._entering, self._restored, self._retries):
                 known.clear()
-        self._set_capacities(self.tables.tables)
+        self.accounts.use(policy)
         self.touch_all()
-        self.asked(now)
+        self.readings.asked(now)
 
     # Who is in
 
@@ -152,24 +149,47 @@ class Swapping:
             self.pinned[address] = None
         else:
             self.pinned.pop(address, None)
-        self.touch(address)
-
-    def touch(self, address: bytes) -> None:
-        """Have it looked at what entries a group has now."""
         if self.is_used and address in self._plane.groups:
             self._touched[address] = None
 
+    def touch(self, address: bytes) -> None:
+        """Have it looked at what entries a group has now: soon, or where it is in and has ample room when needed."""
+        if self.is_used and (group := self._plane.groups.get(address)) is not None:
+            accounts = self.accounts
+            (accounts.behind if accounts.is_ample and not group.is_out else self._touched)[address] = None
+
     def touch_all(self) -> None:
-        """Have all groups looked at."""
+        """Have all groups looked at soon."""
         self._touched.update(dict.fromkeys(self._plane.groups))
+
+    def catch_up(self) -> None:
+        """Note what entries groups have of which that is not known."""
+        behind, groups = self.accounts.behind, self._plane.groups
+        for address in behind:
+            group = groups.get(address)
+            if group is None or address not in self._tables or self._stays_in(group):
+                self._touched[address] = None
+            else:
+                self.accounts.follow(group)
+        behind.clear()
+
+    def _look_at_those_behind(self) -> None:
+        self._touched.update(self.accounts.behind)
+        self.accounts.behind.clear()
 
     def _settle(self, now: float) -> list[Effect]:
         """Take in what entries groups have now; those for which there is no room go out."""
         effects: list[Effect] = []
+        self.accounts.look_for_room()
+        if not self.accounts.is_ample:
+            self._look_at_those_behind()
         for address in list(islice(self._touched, GROUPS_PER_TURN)):
             self._touched.pop(address, None)
             effects += self._look(address, now)
-        is_urgent = self._touched or self.tables.short
+        if self._counts_soon and not self._touched:
+            self._counts_soon = False
+            self._limits.count_soon({place_of(table)[0] for table in self._tables.tables})
+        is_urgent = self._touched or self._tables.short
         self._settle_s = now + (SETTLE_SOON_S if is_urgent else SETTLE_LATER_S)
         return effects
 
@@ -181,50 +201,36 @@ class Swapping:
             if self.is_used and not self._stays_in(group):
                 return []
             return [] if address in self._departures else self._put(group, now)
-        if not self.is_used:
-            return []
-        if self._stays_in(group):
-            if address in self.tables:
-                self.tables.forget(address)
-            return []
-        entries = entries_of(group.rules)
-        if address not in self.tables:
-            self._know(entries)
-            self.tables.came_in(address, entries, now)
-        elif entries != self.tables.entries(address):
-            self._know(entries)
-            self.tables.changed(address, entries)
-        return self._make_room(address, entries, now) if self.tables.short else []
+        entries = self._account(group, now) if self.is_used else None
+        return [] if entries is None or not self._tables.short else self._make_room(address, entries, now)
+
+    def _account(self, group: Group, now: float) -> Mapping[int, int] | None:
+        """Note and return what entries a group has that is in; None where it is not to leave."""
+        if not self._stays_in(group):
+            return self.accounts.account(group, now)
+        if group.address in self._tables:
+            self._tables.forget(group.address)
+        return None
 
     def _make_room(self, address: bytes, entries: Mapping[int, int], now: float) -> list[Effect]:
         """Have a group that is in leave whole where a table has no room for all that it needs there now."""
-        tables = self.tables.tables
+        tables = self._tables.tables
         if all(tables[table].free >= 0 for table in entries):
             return []
         effects = self._leave_ahead(now)
-        if any(tables[table].free < 0 for table in entries) and address in self.tables:
+        if any(tables[table].free < 0 for table in entries) and address in self._tables:
             effects += self.out(address, now)
         return effects
-
-    def _know(self, entries: Iterable[int]) -> None:
-        known = self.tables.tables
-        for table in entries:
-            if table not in known:
-                self._set_capacities((table,))
-
-    def _set_capacities(self, tables: Iterable[int]) -> None:
-        for table in list(tables):
-            count = self.limits.of(table)
-            self.tables.set_capacity(table, max(0, count.limit - count.pinned))
 
     def forget(self, address: bytes) -> None:
         """Drop all that is known of a group that is no more, at once: one of the same name begins anew."""
         self._touched.pop(address, None)
+        self.accounts.behind.pop(address, None)
         self._restored.pop(address, None)
         if address in self._entering:
             del self._entering[address]
-            self._reserved.subtract(self.tables.entries(address))
-        self.tables.forget(address)
+            self.accounts.reserved.subtract(self._tables.entries(address))
+        self._tables.forget(address)
         self._carried.forget(address)
         self._retries.pop(address, None)
 
@@ -250,7 +256,7 @@ class Swapping:
         group = self._plane.groups.get(address)
         if group is None or not group.is_out or not self.is_used or address in self._entering:
             return []
-        if not self.tables.residence.missed(address, now):
+        if not self._tables.residence.missed(address, now):
             return []
         if self._retries.get(address, (-inf, 0))[0] > now:
             return []
@@ -259,22 +265,22 @@ class Swapping:
     def _bring_in(self, group: Group, now: float) -> list[Effect]:
         """Have a group that is out come in, and others leave for it, where these send less."""
         effects: list[Effect] = []
-        address, entries = group.address, self._needed(group, effects)
-        self._know(entries)
-        leaving = self.tables.find_leaving(address, entries, now)
+        address, entries = group.address, self.accounts.needed(group, self._plane.supported(group, effects))
+        self.accounts.know(entries)
+        leaving = self._tables.find_leaving(address, entries, now)
         if leaving is None:
             self.counters["faults-turned-away"] += 1
             self._thrashing.turned_away(address, entries, now)
-            self._look_for_reading()
+            self.readings.schedule()
             return effects
         for other in leaving:
             effects += self.out(other, now, Urgency.PROMPT)
-        self.tables.came_in(address, entries, now)
+        self._tables.came_in(address, entries, now)
         self._entering[address] = None
-        self._reserved.update(entries)
+        self.accounts.reserved.update(entries)
         self._thrashing.swapped_in(entries)
         effects += self._enter(now) + self._leave_ahead(now)
-        self._look_for_reading()
+        self.readings.schedule()
         return effects
 
     def bring_in(self, address: bytes, now: float) -> tuple[list[Effect], str | None]:
@@ -285,9 +291,9 @@ class Swapping:
             return [], fault
         if not group.is_out or address in self._entering:
             return [], "it is in already"
-        self.tables.residence.missed(address, now)
+        self._tables.residence.missed(address, now)
         effects = self._bring_in(group, now)
-        return effects, None if address in self.tables else "all that would have to leave for it send more"
+        return effects, None if address in self._tables else "all that would have to leave for it send more"
 
     def take_out(self, address: bytes, now: float) -> tuple[list[Effect], str | None]:
         """Have a group go out until its next packet; the answer says why not where it cannot."""
@@ -295,7 +301,9 @@ class Swapping:
         fault = self._not_asked(group)
         if fault is not None or group is None:
             return [], fault
-        if address not in self.tables:
+        if not group.is_out and not group.held:
+            self._account(group, now)
+        if address not in self._tables:
             return [], "it is out already" if group.is_out else "it stays in: it is pinned, or has static members"
         return self.out(address, now), None
 
@@ -304,27 +312,21 @@ class Swapping:
             return f"overcommit.mode is {OFF}, so that all groups are in"
         return "there are no members or senders of it" if group is None else None
 
-    def _needed(self, group: Group, effects: list[Effect]) -> dict[int, int]:
-        """Return how many entries a group that is out would have in each table."""
-        rules = self._plane.rules
-        duties = self._plane.supported(group, effects)
-        return entries_of({dpid: rules.lower(group, dpid, duty).values() for dpid, duty in duties.items()})
-
     def _enter(self, now: float) -> list[Effect]:
         """Send the entries of those that are to come in and for which tables have room by now."""
         effects: list[Effect] = []
         for address in list(self._entering):
-            entries = self.tables.entries(address)
+            entries = self._tables.entries(address)
             if address in self._departures or any(self._room(table) < count for table, count in entries.items()):
                 continue
             del self._entering[address]
-            self._reserved.subtract(entries)
+            self.accounts.reserved.subtract(entries)
             effects += self._put(self._plane.groups[address], now)
         return effects
 
     def _room(self, table: int) -> int:
         """Return how many entries a table has room for, those that are still on their way out counted as there."""
-        return self.tables.tables[table].free + self._reserved[table] - self._departures.leaving[table]
+        return self._tables.tables[table].free + self.accounts.reserved[table] - self._departures.leaving[table]
 
     def _put(self, group: Group, now: float) -> list[Effect]:
         """Give switches the entries of a group, those of its senders last."""
@@ -340,11 +342,13 @@ class Swapping:
 
     def out(self, address: bytes, now: float, urgency: Urgency = Urgency.BULK) -> list[Effect]:
         """Take the entries of a group from all switches."""
-        entries = self.tables.entries(address)
-        self.tables.went_out(address)
+        if address in self.accounts.behind:
+            self.catch_up()
+        entries = self._tables.entries(address)
+        self._tables.went_out(address)
         if address in self._entering:
             del self._entering[address]
-            self._reserved.subtract(entries)
+            self.accounts.reserved.subtract(entries)
             return []
         group = self._plane.groups[address]
         group.is_out = True
@@ -381,32 +385,35 @@ class Swapping:
 
     def _leave_ahead(self, now: float) -> list[Effect]:
         """Have groups that have ended leave where tables are short of free entries."""
-        return [effect for address in self.tables.take_ended() for effect in self.out(address, now)]
+        return [effect for address in self._tables.take_ended() for effect in self.out(address, now)]
 
     # Switches
 
     def switch_connected(self, dpid: int) -> None:
         """Take it that a switch may be another one than it was."""
         if self.is_used:
-            self.limits.forget(dpid)
-            self.limits.count_soon((dpid,))
-            self._set_capacities(table for table in self.tables.tables if place_of(table)[0] == dpid)
+            self._limits.forget(dpid)
+            self._limits.count_soon((dpid,))
+            self.accounts.set_capacities(table for table in self._tables.tables if place_of(table)[0] == dpid)
 
-    def look_for_full(self, now: float) -> list[Effect]:
+    def _found_no_room(self) -> None:
+        """Take it that a switch refused an entry for want of room."""
+        self._is_refused = self.is_used
+
+    def _look_for_full(self, now: float) -> list[Effect]:
         """Follow switches that refused entries for want of room: groups that they refused go out and wait."""
-        count = self._installer.counters.get("table-full", 0)
-        if count == self._full_count:
-            return []
-        self._full_count = count
+        self._is_refused = False
+        self.catch_up()
         return [effect for dpid in self._installer.full_switches() for effect in self._found_full(dpid, now)]
 
     def _found_full(self, dpid: int, now: float) -> list[Effect]:
         refused = set(self._installer.without_room(dpid))
-        self.limits.refused(dpid, {key.table for key in refused})
-        self._look_for_reading()
-        self._count((dpid,))
+        self._limits.refused(dpid, {key.table for key in refused})
+        self.readings.schedule()
+        self._limits.count_soon((dpid,))
+        self.accounts.count()
         effects: list[Effect] = []
-        for address in list(self.tables):
+        for address in list(self._tables):
             group = self._plane.groups.get(address)
             rules = () if group is None else group.rules.get(dpid, ())
             if any(rule.key in refused for rule in rules):
@@ -429,67 +436,41 @@ class Swapping:
         )
         return [Notice("swap-in-failed", text, (("group", name), ("dpid", dpid)))]
 
-    def _count(self, dpids: Iterable[int]) -> None:
-        """Have entries counted that stay whatever groups do."""
-        self.limits.count_soon(dpids)
-        known = {table: each.used - self._reserved[table] for table, each in self.tables.tables.items()}
-        changed = list(self.limits.count_some(known))
-        self._set_capacities(table for table in changed if table in self.tables.tables)
-
     # Readings
 
-    def counted(self, address: bytes, packets: int) -> None:
-        """Take in how many packets of a group that is in a switch has counted since it was read last."""
-        if packets:
-            self._counted[address] = self._counted.get(address, 0) + packets
-
-    def _look_for_reading(self) -> None:
-        """Find when the counters of senders are to be read next."""
-        if not self.is_used or not self.limits:
-            self.reading_s = inf
-        else:
-            self.reading_s = max(self.tables.residence.next_reading_s(), self._asked_s + LEAST_READING_INTERVAL_S)
-
-    def asked(self, now: float) -> None:
-        """Take it that switches were asked for the counters of their senders."""
-        self._asked_s = now
-        self._look_for_reading()
-
-    def told(self) -> None:
-        """Take it that all switches that were asked have answered, or owe it for too long."""
-        self._is_told = self.is_used
-
     def _read(self, now: float) -> list[Effect]:
-        self._is_told = False
-        self.tables.residence.read(self._counted, now)
-        self._counted.clear()
-        if self.limits:
-            due: Iterable[int] = self.tables.short
+        self.readings.take(now)
+        if self._limits:
+            self._limits.count_soon({place_of(table)[0] for table in self._tables.short})
             if now >= self._count_s:
-                self._count_s, due = now + COUNT_INTERVAL_S, self.tables.tables
-            self.limits.count_soon({place_of(table)[0] for table in due})
+                self._count_s, self._counts_soon = now + COUNT_INTERVAL_S, True
+                self._look_at_those_behind()
         effects = self._leave_ahead(now)
-        self._look_for_reading()
-        return [*effects, *self._thrashing.look(self.tables, self.limits, now)]
+        self.readings.schedule()
+        return [*effects, *self._thrashing.look(self._tables, self._limits, now)]
 
     # Time
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
-        if self._is_told or self.limits.due:
+        if self.readings.is_told or self._limits.due or self._is_refused:
             return 0.0
         leaves_s = self._departures.next_deadline() if self._departures.departing else None
-        if self._touched and (leaves_s is None or self._settle_s < leaves_s):
+        if (self._touched or self.accounts.behind or self._counts_soon) and (
+            leaves_s is None or self._settle_s < leaves_s
+        ):
             return self._settle_s
         return leaves_s
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what is due."""
-        effects = self._settle(now) if self._touched and now >= self._settle_s else []
-        if self._is_told:
+        effects = self._look_for_full(now) if self._is_refused else []
+        if (self._touched or self.accounts.behind or self._counts_soon) and now >= self._settle_s:
+            effects += self._settle(now)
+        if self.readings.is_told:
             effects += self._read(now)
-        if self.limits.due:
-            self._count(())
+        if self._limits.due:
+            self.accounts.count()
         left = self._departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))
         return effects + self._enter(now) if left else effects

@@ -19,6 +19,9 @@ UNLIMITED = 1 << 40
 SWITCHES_AT_ONCE = 4
 """Switches whose entries are counted in one turn."""
 
+AMPLE_PART = 0.25
+"""Part of a table that is free where it has ample room: more than groups need until it is looked again."""
+
 
 class TableCount(NamedTuple):
     """What a table has room for, and how many entries it has that are of no group that may leave."""
@@ -63,6 +66,7 @@ class TableLimits:
         self._own: dict[int, int] = {}
         self._found: dict[int, int] = {}
         self._pinned: dict[int, int] = {}
+        self._elsewhere: dict[int, int] = {}
         self.due: dict[int, None] = {}
 
     def use(self, settings: Capacities) -> None:
@@ -92,6 +96,22 @@ class TableLimits:
         """Forget what was found of a switch, which is another one now for all that is known."""
         for table in [table for table in self._found if place_of(table)[0] == dpid]:
             del self._found[table]
+        self._elsewhere.pop(dpid, None)
+
+    def are_ample(self) -> bool:
+        """Tell whether no table can be short of free entries for some time, by how many its switch has in all."""
+        if not self:
+            return True
+        bounds = dict(self._own)
+        for table, entries in self._found.items():
+            dpid, _ = place_of(table)
+            bounds[dpid] = min(bounds.get(dpid, UNLIMITED), entries)
+        default = UNLIMITED if self._default is None else self._default
+        elsewhere = self._elsewhere
+        return all(
+            count - elsewhere.get(dpid, 0) <= (1 - AMPLE_PART) * bounds.get(dpid, default)
+            for dpid, count in self._installer.desired_counts()
+        )
 
     # What stays
 
@@ -109,7 +129,9 @@ class TableLimits:
         """
         for dpid in list(self.due)[:SWITCHES_AT_ONCE]:
             del self.due[dpid]
-            for table_id, count in self._installer.by_table(dpid).items():
+            counts = self._installer.by_table(dpid)
+            self._elsewhere[dpid] = counts.total() - max(counts.values(), default=0)
+            for table_id, count in counts.items():
                 table = table_of(dpid, table_id)
                 pinned = count - known.get(table, 0)
                 if pinned != self._pinned.get(table, 0):

@@ -36,12 +36,13 @@ class TableView:
 
     def figures(self) -> Iterator[tuple[int, TableFigures]]:
         """Yield what each table has room for, and what is in it, with the number of the table among all."""
-        swapping, graph = self._swapping, self._plane.forest.graph
-        for number, table in swapping.tables.tables.items() if swapping.is_used else ():
+        swapping, accounts, graph = self._swapping, self._swapping.accounts, self._plane.forest.graph
+        swapping.catch_up()
+        for number, table in accounts.tables.tables.items() if swapping.is_used else ():
             place = place_of(number)
             if place[0] not in graph:
                 continue
-            count, groups = swapping.limits.of(number), len(table.groups.urn)
+            count, groups = accounts.limits.of(number), len(table.groups.urn)
             if count.limit < UNLIMITED:
                 yield number, TableFigures(*place, *count, table.used, groups, table.room.name.lower())
             else:

@@ -204,7 +204,7 @@ class Residence(Generic[G]):
         idle = ended = 0
         for group, inside in self._inside.items():
             count = packets.get(group, 0)
-            inside.count(count, now_s)
+            self._count(inside, count, now_s)
             if not count and inside.active_s < now_s:
                 idle += 1
                 ended += inside.expected(now_s) <= ENDED_RATE
@@ -213,6 +213,22 @@ class Residence(Generic[G]):
         self._turned_away = 0
         self._is_used_up = not idle
         self._read_s = now_s
+
+    def read_active(self, packets: Mapping[G, int], now_s: float) -> None:
+        """Take in the same where nobody is to leave: silent groups are left to the next `read`."""
+        for group, count in packets.items():
+            inside = self._inside.get(group)
+            if inside is not None:
+                self._count(inside, count, now_s)
+        self._turned_away = 0
+        self._sooner_s = READING_INTERVAL_S
+        self._read_s = now_s
+
+    def _count(self, inside: _Inside, count: int, now_s: float) -> None:
+        """Take in what a reading shows of a group, which may have been silent at some before."""
+        if count and inside.read_s < self._read_s:
+            inside.count(0, self._read_s)
+        inside.count(count, now_s)
 
     def take_ended(self, at: TableGroups[G], frees: Callable[[G], int] | None = None) -> G | None:
         """Return a group that may leave ahead of need, for it has ended; None where the last reading found no more.

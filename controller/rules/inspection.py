@@ -146,6 +146,11 @@ class Inspection:
             counts.update(key.table for key in entries if isinstance(key, FlowKey))
         return counts
 
+    def desired_counts(self) -> Iterator[tuple[int, int]]:
+        """Yield per switch its dpid and how many entries of all apps together it shall hold in all of its tables."""
+        for dpid, state in self._switches.items():
+            yield dpid, sum(len(part.desired) for part in state.datapath.parts.values())
+
     def full_switches(self) -> list[int]:
         """Return the switches at which entries of the app wait for room."""
         return [dpid for dpid, state in self._switches.items() if state.full]

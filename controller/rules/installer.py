@@ -97,7 +97,7 @@ class Installer(Errands):
         self._checks = Checks(self._switches, self._mark, self._ask_check, self._notices)
         self._checks.held = hold_unknown
         self._release = Release(self._switches, self._mark)
-        self._refusals = Refusals(self._switches, self._mark, self._plans, self._notices)
+        self.refusals = Refusals(self._switches, self._mark, self._plans, self._notices)
         self._effects: list[Effect] = []
         self._surveys = Surveys(app_tag, self._mark, self._request, self._notices, self._tell)
         self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
@@ -343,7 +343,7 @@ class Installer(Errands):
         freed = added = 0
         for index, (key, value) in enumerate(edits.items()):
             if index in failed:
-                self._refusals.take(state, batch, key, failed[index], now)
+                self.refusals.take(state, batch, key, failed[index], now)
                 continue
             if value is None:
                 freed += installed.pop(key, None) is not None
@@ -358,7 +358,7 @@ class Installer(Errands):
             if waiters and key in waiters:
                 self._plans.confirmed(waiters[key])
         if state.full:
-            self._refusals.retry_full(state, freed + (0 if failed else 2 * added), now)
+            self.refusals.retry_full(state, freed + (0 if failed else 2 * added), now)
 
     def reading_begun(self, state: OwnerState, xid: int) -> None:
         """Take it that a switch is read as a whole; no check goes on beside that."""
@@ -402,7 +402,7 @@ class Installer(Errands):
             self._checks.was_read(state.dpid, now)
             state.installed, state.reading = state.reading.entries, None
             compare(state, self._hold_unknown)
-            self._refusals.full.cancel(state.dpid)
+            self.refusals.full.cancel(state.dpid)
 
     def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
         """Give notice of what befell a switch."""
@@ -418,7 +418,7 @@ class Installer(Errands):
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
         shared_s = self._datapath.next_deadline() if self._is_alone else None
-        own_s = (self._release.due_s, self._plans.next(), self._checks.next(), self._refusals.next())
+        own_s = (self._release.due_s, self._plans.next(), self._checks.next(), self.refusals.next())
         return earliest(*own_s, self._surveys.timeouts.next(), shared_s)
 
     def on_deadline(self, now: float) -> list[Effect]:
@@ -427,7 +427,7 @@ class Installer(Errands):
             self._datapath.on_deadline(now)
         if self._release.due_s is not None:
             self._checks.held = self._release.on_deadline(now)
-        self._refusals.on_deadline(now)
+        self.refusals.on_deadline(now)
         for dpid in self._surveys.timeouts.take_due(now):
             self._surveys.end(self._switches[dpid], "unanswered")
         self._plans.on_deadline(now)
@@ -480,7 +480,7 @@ class Installer(Errands):
 
     def _forget_work(self, state: OwnerState) -> None:
         """Drop what was under way at a switch; plans go on without it."""
-        self._refusals.full.cancel(state.dpid)
+        self.refusals.full.cancel(state.dpid)
         self._checks.forget(state.dpid)
         self._surveys.end(state, "disconnected")
         self.clock.lost(state)

@@ -24,7 +24,10 @@ _UNKNOWN_TYPE = 0xFF
 
 
 class Refusals:
-    """The edits of one app that `switches` refused; `mark` has a key sent again."""
+    """The edits of one app that `switches` refused; `mark` has a key sent again.
+
+    `found_full` is told of each that a switch had no room for.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Refusals:
         notices: Notices,
     ) -> None:
         self.full: Timeouts[int] = Timeouts(FULL_RETRY_S)
+        self.found_full: Callable[[], None] = lambda: None
         self._switches = switches
         self._mark = mark
         self._plans = plans
@@ -66,6 +70,7 @@ class Refusals:
             kind, what = ("table-full", "A flow table") if error not in FULL else _FULL_TABLES[error[0]]
             text = f"{what} of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
             self._notices.give(kind, dpid, text, now, interrupts=interrupts)
+            self.found_full()
             if key not in state.lanes:
                 state.full[key] = None
                 if dpid not in self.full:

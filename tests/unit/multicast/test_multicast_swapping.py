@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from controller.config.overcommit_settings import Capacities, Overcommit
-from controller.effects import ActionRefused, ActionTaken, ApplyEdits
+from controller.effects import ActionRefused, ApplyEdits
 from controller.events import DeadlineReached, SwitchDisconnected
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import LogFollowed, PolicyLoaded
@@ -17,72 +17,26 @@ from controller.multicast.thrashing import Thrashing
 from controller.overcommit.draws import HashedChance
 from controller.overcommit.tables import GroupTables
 from controller.rules.compile import tree_version_of
+from controller.rules.lowering import LOWERINGS
 from controller.rules.pipeline import SENDER_COOKIE_BIT
-from controller.wire.addresses import format_ip, parse_ip
+from controller.wire.addresses import format_ip
 from topology.events import HostGone, PortRole, PortRoleChanged
 
 from .conftest import OPEN, leaf_spine
-
-ROOM = 24
-MEMBERS = ["h5", "h7"]
-
-
-def group(number):
-    return parse_ip(f"239.7.{number >> 8}.{number & 255}")
-
-
-def policy(**settings):
-    capacity = settings.pop("capacity", None)
-    return replace(OPEN, overcommit=Overcommit(mode="swap", capacity=Capacities(default=capacity), **settings))
-
-
-def overcommitted(make_world, version=4, room=ROOM, said=True, seed=0, **settings):
-    """Return a world whose tables have room for `room` entries beside those that stay, which the policy says or not.
-
-    The core knows of no entries but its own, as discovery is not there.
-    """
-    graph = leaf_spine(leaves=4, spines=2, hosts=2)
-    bare = make_world(graph, OPEN, version)
-    own = max(max(Counter(key.table for key in rules).values(), default=0) for rules in bare.rules().values())
-    world = make_world(graph, policy(capacity=own + room if said else None, **settings), version, seed=seed)
-    for switch in world.switches.values():
-        stays = Counter(key.table for key in switch.rules)
-        foreign = stays - Counter(key.table for key in world.rules()[switch.dpid])
-        switch.table_capacity = own + room + max(foreign.values())
-    return world
-
-
-def joined(world, count):
-    for number in range(count):
-        for name in MEMBERS:
-            world.join(name, group(number))
-    world.settle()
-    return world
-
-
-def sender_of(number):
-    return ("h1", "h2", "h3", "h4")[number % 4]
-
-
-def assert_served(world, number):
-    assert world.send(sender_of(number), group(number)) == Counter(MEMBERS), number
-
-
-def inside(world):
-    return [address for address, each in world.core.plane.groups.items() if not each.is_out]
-
-
-def counted(world, name):
-    return world.core.swapping.counters[name]
-
-
-def rules_of(world, address):
-    return [rule for rules in world.rules().values() for rule in rules.values() if rule.key.match.ip_dst == address]
-
-
-def edits_of(effects):
-    return [edit for effect in effects if isinstance(effect, ApplyEdits) for edit in effect.edits]
-
+from .overcommitted import (
+    MEMBERS,
+    ROOM,
+    assert_served,
+    counted,
+    done,
+    edits_of,
+    group,
+    inside,
+    joined,
+    overcommitted,
+    policy,
+    rules_of,
+)
 
 # Going in and out
 
@@ -278,7 +232,7 @@ def test_groups_that_have_just_ended_are_not_chosen_to_leave(make_world):
 
 def test_groups_that_end_and_begin_in_one_moment_count_once(make_world):
     world = full_of_ended(make_world)
-    tables = world.core.swapping.tables
+    tables = world.core.swapping.accounts.tables
     assert list(tables) == []
     assert {table.used for table in tables.tables.values()} == {0}
     for name in ("h1", "h7"):
@@ -294,11 +248,6 @@ def test_groups_that_end_and_begin_in_one_moment_count_once(make_world):
 
 
 # Who stays
-
-
-def done(outcome):
-    assert isinstance(outcome, ActionTaken), outcome
-    return outcome.document
 
 
 def test_operators_pin_and_unpin(make_world):
@@ -367,10 +316,17 @@ def effects_of(make_world, overcommit, version):
     return done_there
 
 
-def test_off_sends_what_is_sent_without_the_section(make_world, version):
+def bytes_of(effects, version):
+    """Return what edits are to switches, as bytes."""
+    encode = LOWERINGS[version].encode_batch
+    return [(effect[0], encode(effect)) for each in effects for effect in each if isinstance(effect, ApplyEdits)]
+
+
+def test_off_sends_byte_for_byte_what_is_sent_without_the_section(make_world, version):
     absent = effects_of(make_world, Overcommit(), version)
     off = effects_of(make_world, Overcommit(capacity=Capacities(default=24), store=4, faults_per_second=1), version)
-    assert edits_of(effect for effects in absent for effect in effects)
+    assert len(bytes_of(absent, version)) > 50
+    assert bytes_of(off, version) == bytes_of(absent, version)
     assert off == absent
 
 
@@ -404,7 +360,7 @@ def test_what_is_carried_has_a_bound_for_each_group_and_switch(make_world):
 
 def test_a_table_that_thrashes_is_told_with_the_size_that_would_do(make_world):
     world = joined(overcommitted(make_world, said=False), 1)
-    limits, tables, thrashing = world.core.swapping.limits, GroupTables(HashedChance(1), 100), Thrashing()
+    limits, tables, thrashing = world.core.swapping.accounts.limits, GroupTables(HashedChance(1), 100), Thrashing()
     limits.use(Capacities(default=20))
     table = table_of(7, 2)
     tables.set_capacity(table, 20)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import isclose
 from random import Random
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -216,3 +217,28 @@ class AnyOrder(RuleBasedStateMachine):
 
 TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=20, stateful_step_count=30)
+
+
+READING = st.dictionaries(st.sampled_from(GROUPS), st.integers(1, 500))
+
+
+@given(st.lists(st.tuples(READING, st.booleans()), min_size=1, max_size=30))
+def test_silent_groups_that_are_read_later_are_as_if_they_were_read(readings):
+    whole, later = residence(*GROUPS), residence(*GROUPS)
+    now_s = 0.0
+    for packets, is_whole in [*readings, ({}, True)]:
+        now_s += 2.0
+        whole.read(packets, now_s)
+        (later.read if is_whole else later.read_active)(packets, now_s)
+    for group in GROUPS:
+        one, other = whole._inside[group], later._inside[group]
+        assert (one.active_s, one.packets, one.read_s) == (other.active_s, other.packets, other.read_s)
+        assert isclose(one.rate, other.rate, rel_tol=1e-9)
+
+
+def test_who_is_not_short_of_room_is_read_no_sooner_than_every_2_s():
+    found = residence("a", "b")
+    found.missed("new", 0.5)
+    assert found.find_leaving("new", 0.5, found.at) is None
+    found.read_active({}, 1.0)
+    assert found.next_reading_s() == 1.0 + READING_INTERVAL_S

@@ -1,0 +1,62 @@
+"""When the counters of senders are read for groups that may leave flow tables, and what they tell."""
+
+from __future__ import annotations
+
+from math import inf
+
+from controller.multicast.table_accounts import TableAccounts
+from controller.overcommit.residence import LEAST_READING_INTERVAL_S
+
+
+class TableReadings:
+    """Packets of groups that are in, as switches count them.
+
+    Attributes
+    ----------
+    is_used
+        Whether groups may be out.
+    reading_s
+        When the counters of senders are to be read next; infinite where nobody may leave.
+    is_told
+        Whether all switches that were asked have answered, or owe it for too long, and nobody has taken that in.
+    """
+
+    def __init__(self, accounts: TableAccounts) -> None:
+        self.is_used = False
+        self.reading_s = inf
+        self.is_told = False
+        self._accounts = accounts
+        self._asked_s = -inf
+        self._counted: dict[bytes, int] = {}
+
+    def counted(self, address: bytes, packets: int) -> None:
+        """Take in how many packets of a group that is in a switch has counted since it was read last."""
+        if packets:
+            self._counted[address] = self._counted.get(address, 0) + packets
+
+    def schedule(self) -> None:
+        """Find when the counters of senders are to be read next."""
+        if not self.is_used or not self._accounts.limits:
+            self.reading_s = inf
+        else:
+            due_s = self._accounts.tables.residence.next_reading_s()
+            self.reading_s = max(due_s, self._asked_s + LEAST_READING_INTERVAL_S)
+
+    def asked(self, now: float) -> None:
+        """Take it that switches were asked for the counters of their senders."""
+        self._asked_s = now
+        self.schedule()
+
+    def told(self) -> None:
+        """Take it that all switches that were asked have answered, or owe it for too long."""
+        self.is_told = self.is_used
+
+    def take(self, now: float) -> None:
+        """Take in what was told; of silent groups only where tables do not have ample room for all."""
+        self.is_told = False
+        residence = self._accounts.tables.residence
+        if self._accounts.is_ample:
+            residence.read_active(self._counted, now)
+        else:
+            residence.read(self._counted, now)
+        self._counted.clear()
