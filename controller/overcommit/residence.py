@@ -260,6 +260,20 @@ class Residence(Generic[G]):
         self._turned_away += leaving is None
         return leaving
 
+    def revoke(self, at: TableGroups[G], frees: Callable[[G], int]) -> G | None:
+        """Return which of some groups leaves whatever the others send; None where none frees what is wanted."""
+        leaving = self._take(at, math.inf, frees)
+        return self._draw_slower(at.urn, math.inf, frees) if leaving is None else leaving
+
+    def is_active(self, group: G, since_s: float) -> bool:
+        """Tell whether a group that is in had a packet since a time."""
+        return self._inside[group].active_s >= since_s
+
+    @property
+    def read_s(self) -> float:
+        """When the counters were read last."""
+        return self._read_s
+
     def stays(self, group: G, at: TableGroups[G]) -> None:
         """Take back that a group was to leave: all that might have left with it would not have been enough."""
         inside = self._inside[group]

@@ -6,24 +6,39 @@ that comes in may need room at several switches at once; who leaves for it frees
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Generic
 
 from controller.overcommit.draws import Chance, G
 from controller.overcommit.residence import Residence, TableGroups
+from controller.overcommit.shares import (
+    ACTIVE_S,
+    OTHERS,
+    Holding,
+    Shares,
+    TenantEntries,
+    TenantView,
+    above_entitlement,
+    entitled_of,
+    givers,
+)
 from controller.overcommit.states import FREED_PCT, TableRoom, is_short, next_room
 
 
 class SwitchTable(Generic[G]):
-    """A switch's table: its entries, how many are taken, by whom, and how short it is of free ones."""
+    """A switch's table: its entries, how many are taken, by whom, and how short it is of free ones.
 
-    __slots__ = ("capacity", "groups", "room", "used")
+    Where tenants share it `tenants` has what each of them has there.
+    """
+
+    __slots__ = ("capacity", "groups", "room", "tenants", "used")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.used = 0
         self.room = TableRoom.HIGH
         self.groups: TableGroups[G] = TableGroups()
+        self.tenants: dict[str, TenantEntries[G]] = {}
 
     @property
     def free(self) -> int:
@@ -55,6 +70,29 @@ class GroupTables(Generic[G]):
         self._entries: dict[G, Mapping[int, int]] = {}
         self._tight: set[int] = set()
         self.short: set[int] = set()
+        self._shares: Shares | None = None
+        self._tenant_of: Callable[[G], str] = _no_tenant
+        self._tenants: dict[G, str] = {}
+
+    def use_shares(self, shares: Shares | None, tenant_of: Callable[[G], str]) -> None:
+        """Have tenants share all tables, or None; a group is of the tenant that it is of when it comes in."""
+        self._shares, self._tenant_of = shares, tenant_of
+        self._tenants.clear()
+        for table in self.tables.values():
+            table.tenants.clear()
+        for group, entries in self._entries.items() if shares is not None else ():
+            self._tenants[group] = tenant_of(group)
+            for dpid, count in entries.items():
+                self._charge(group, self.tables[dpid], count, is_new=True)
+
+    def tenants(self, dpid: int) -> list[TenantView]:
+        """Return what each tenant has of a table and is entitled to, none where nobody shares it."""
+        table = self.tables[dpid]
+        if self._shares is None or not table.tenants:
+            return []
+        holdings = self._holdings(dpid, table, ())
+        entitled = entitled_of(self._shares, table.capacity, holdings)
+        return [TenantView(*each, entitled[each.tenant]) for each in holdings]
 
     def set_capacity(self, dpid: int, capacity: int) -> None:
         """Take it that a switch's table has room for so many entries."""
@@ -91,11 +129,10 @@ class GroupTables(Generic[G]):
         tuple or None
             None where it stays out, since it sends less than those who would have to leave.
         """
-        short = self._short_of(entries)
+        short = self._short_of(entries) if self._shares is None else self._short_for_tenant(group, entries)
         leaving: dict[G, TableGroups[G]] = {}
         while short:
-            at = self.tables[_fullest(short)].groups
-            left = self.residence.find_leaving(group, now_s, at, lambda other: self._frees(other, short, leaving))  # noqa: B023
+            left, at = self._find_one(group, entries, now_s, short, leaving)
             if left is None:
                 for other, groups in leaving.items():
                     self.residence.stays(other, groups)
@@ -104,14 +141,36 @@ class GroupTables(Generic[G]):
             short = _without(short, self._entries[left])
         return tuple(leaving)
 
+    def _find_one(
+        self,
+        group: G,
+        entries: Mapping[int, int],
+        now_s: float,
+        short: Mapping[int, int],
+        leaving: Mapping[G, TableGroups[G]],
+    ) -> tuple[G | None, TableGroups[G]]:
+        """Return a group that leaves for one that is to come in, and what it was chosen from."""
+        dpid = _fullest(short)
+        table, at = self.tables[dpid], self.tables[dpid].groups
+        if self._shares is not None:
+            tenant = self._tenant_of(group)
+            holdings = self._holdings(dpid, table, leaving)
+            own = next((each for each in holdings if each.tenant == tenant), Holding(tenant, 0, 0))
+            for name in givers(self._shares, holdings, own, entries[dpid]) or ():
+                at = table.tenants[name].groups
+                left = self.residence.revoke(at, lambda other: self._spares(other, short, leaving))
+                if left is not None:
+                    return left, at
+            at = table.tenants[tenant].groups if tenant in table.tenants else TableGroups()
+        return self.residence.find_leaving(group, now_s, at, lambda other: self._frees(other, short, leaving)), at
+
     def take_ended(self) -> tuple[G, ...]:
         """Return the groups that leave ahead of need: ended ones, until full tables have room or none is left."""
         short = {dpid: missing for dpid in self._tight if (missing := self.tables[dpid].missing_ahead) > 0}
         leaving: dict[G, None] = {}
         while short:
             dpid = _fullest(short)
-            at = self.tables[dpid].groups
-            left = self.residence.take_ended(at, lambda other: self._frees(other, short, leaving))  # noqa: B023
+            left = self._take_one_ended(dpid, short, leaving)
             if left is None:
                 del short[dpid]
                 continue
@@ -119,14 +178,31 @@ class GroupTables(Generic[G]):
             short = _without(short, self._entries[left])
         return tuple(leaving)
 
+    def _take_one_ended(self, dpid: int, short: Mapping[int, int], leaving: Mapping[G, None]) -> G | None:
+        table = self.tables[dpid]
+        if self._shares is None:
+            return self.residence.take_ended(table.groups, lambda other: self._frees(other, short, leaving))
+        holdings = self._holdings(dpid, table, leaving)
+        for name in above_entitlement(self._shares, table.capacity, holdings):
+            at = table.tenants[name].groups
+            left = self.residence.take_ended(at, lambda other: self._spares(other, short, leaving))
+            if left is not None:
+                return left
+        return None
+
     def came_in(self, group: G, entries: Mapping[int, int], now_s: float) -> None:
         """Note that a group is in, brought by a packet of it."""
         self.residence.came_in(group, now_s)
         self._entries[group] = entries
+        is_shared = self._shares is not None
+        if is_shared:
+            self._tenants[group] = self._tenant_of(group)
         for dpid, count in entries.items():
             table = self.tables[dpid]
             table.groups.urn.add(group)
             table.used += count
+            if is_shared:
+                self._charge(group, table, count, is_new=True)
             self._look_at(dpid, table)
 
     def changed(self, group: G, entries: Mapping[int, int]) -> None:
@@ -137,6 +213,8 @@ class GroupTables(Generic[G]):
             if more:
                 table = self.tables[dpid]
                 table.used += more
+                if self._shares is not None:
+                    self._charge(group, table, more, is_gone=more == -count)
                 if more == -count:
                     table.groups.urn.remove(group)
                 self._look_at(dpid, table)
@@ -145,25 +223,67 @@ class GroupTables(Generic[G]):
                 table = self.tables[dpid]
                 table.groups.urn.add(group)
                 table.used += count
+                if self._shares is not None:
+                    self._charge(group, table, count, is_new=True)
                 self._look_at(dpid, table)
 
     def went_out(self, group: G) -> None:
         """Note that a group is out."""
-        self.residence.went_out(group)
         self._give_back(group)
+        self.residence.went_out(group)
 
     def forget(self, group: G) -> None:
         """Drop a group that is no more."""
-        self.residence.forget(group)
         if group in self._entries:
             self._give_back(group)
+        self.residence.forget(group)
 
     def _give_back(self, group: G) -> None:
         for dpid, count in self._entries.pop(group).items():
             table = self.tables[dpid]
             table.groups.urn.remove(group)
             table.used -= count
+            if self._shares is not None:
+                self._charge(group, table, -count, is_gone=True)
             self._look_at(dpid, table)
+        self._tenants.pop(group, None)
+
+    def _charge(
+        self, group: G, table: SwitchTable[G], more: int, *, is_new: bool = False, is_gone: bool = False
+    ) -> None:
+        """Have the tenant of a group have more entries of a table, or fewer."""
+        tenant = self._tenants[group]
+        held = table.tenants.get(tenant)
+        if held is None:
+            held = table.tenants[tenant] = TenantEntries()
+        held.used += more
+        if self.residence.is_active(group, held.counted_s - ACTIVE_S):
+            held.active += more
+        if is_new:
+            held.groups.urn.add(group)
+        elif is_gone:
+            held.groups.urn.remove(group)
+            if not held.used:
+                del table.tenants[tenant]
+
+    def _holdings(self, dpid: int, table: SwitchTable[G], leaving: Iterable[G]) -> list[Holding]:
+        """Return what each tenant holds of a table, less what is to leave."""
+        read_s, entries = self.residence.read_s, self._entries
+        held: dict[str, list[int]] = {}
+        for tenant, each in table.tenants.items():
+            if each.counted_s != read_s:
+                since_s, each.counted_s = read_s - ACTIVE_S, read_s
+                is_active = self.residence.is_active
+                each.active = sum(entries[group][dpid] for group in each.groups.urn if is_active(group, since_s))
+            held[tenant] = [each.used, each.active]
+        for group in leaving:
+            count = entries[group].get(dpid, 0)
+            if count:
+                of_tenant = held[self._tenants[group]]
+                of_tenant[0] -= count
+                if self.residence.is_active(group, read_s - ACTIVE_S):
+                    of_tenant[1] -= count
+        return [Holding(tenant, used, active) for tenant, (used, active) in held.items()]
 
     def _look_at(self, dpid: int, table: SwitchTable[G]) -> None:
         if table.room is TableRoom.HIGH and not is_short(table.capacity - table.used, table.capacity):
@@ -178,6 +298,30 @@ class GroupTables(Generic[G]):
     def _short_of(self, entries: Mapping[int, int]) -> dict[int, int]:
         tables = self.tables
         return {dpid: count - tables[dpid].free for dpid, count in entries.items() if count > tables[dpid].free}
+
+    def _short_for_tenant(self, group: G, entries: Mapping[int, int]) -> dict[int, int]:
+        """Return how many entries are missing at each switch, be it that a group's tenant has reached its limit."""
+        short, tenant = self._short_of(entries), self._tenant_of(group)
+        limit = None if self._shares is None else self._shares.of(tenant).limit
+        if limit is None:
+            return short
+        for dpid, count in entries.items():
+            held = self.tables[dpid].tenants.get(tenant)
+            missing = (0 if held is None else held.used) + count - limit
+            if missing > short.get(dpid, 0):
+                short[dpid] = missing
+        return short
+
+    def _spares(self, group: G, short: Mapping[int, int], leaving: Mapping[G, object]) -> int:
+        """Return how many entries that are missing a group frees; none where its tenant has reserved them."""
+        if self._shares is not None and (reservation := self._shares.of(self._tenants[group]).reservation):
+            tenant = self._tenants[group]
+            for dpid, count in self._entries[group].items():
+                others = (other for other in leaving if self._tenants[other] == tenant)
+                gone = sum(self._entries[other].get(dpid, 0) for other in others)
+                if self.tables[dpid].tenants[tenant].used - gone - count < reservation:
+                    return 0
+        return self._frees(group, short, leaving)
 
     def _frees(self, group: G, short: Mapping[int, int], leaving: Container[G]) -> int:
         if group in leaving:
@@ -195,3 +339,7 @@ def _without(short: Mapping[int, int], freed: Mapping[int, int]) -> dict[int, in
 def _fullest(short: Mapping[int, int]) -> int:
     """Return the switch at which most entries are missing, of equal ones the last."""
     return max(short, key=lambda dpid: (short[dpid], dpid))
+
+
+def _no_tenant(_group: object) -> str:
+    return OTHERS

@@ -1,0 +1,194 @@
+"""Tenants that share a table: who gives, what each has in the end, and what is never taken."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.overcommit.entitlement import TenantUse, entitlements
+from controller.overcommit.shares import ACTIVE_S, OTHERS, Share, Shares
+from controller.overcommit.tables import GroupTables
+
+TABLE, AT = 60, 7
+
+
+class Shared:
+    """One table of groups of one entry each, named by their tenant and a number."""
+
+    def __init__(self, tenants: dict[str, Share], tax_pct: float = 75) -> None:
+        self.shares = Shares(tax_pct, tenants)
+        self.tables: GroupTables[tuple[str, int]] = GroupTables(Random(1), 1000)
+        self.tables.set_capacity(AT, TABLE)
+        self.tables.use_shares(self.shares, lambda group: group[0])
+        self.now_s = 0.0
+        self.is_ahead = False
+
+    def miss(self, group: tuple[str, int]) -> bool:
+        """Have a packet come to a group that is out; return whether it came in."""
+        self.tables.residence.missed(group, self.now_s)
+        leaving = self.tables.find_leaving(group, {AT: 1}, self.now_s)
+        for other in leaving or ():
+            self.tables.went_out(other)
+        if leaving is not None:
+            self.tables.came_in(group, {AT: 1}, self.now_s)
+        return leaving is not None
+
+    def go_on(self, active: list[tuple[str, int]], for_s: float) -> None:
+        """Have groups send 10 packets a second: those that are out come in if they may."""
+        end_s = self.now_s + for_s
+        while self.now_s < end_s:
+            self.now_s += 2.0
+            self.tables.residence.read({group: 20 for group in active if group in self.tables}, self.now_s)
+            for group in self.tables.take_ended() if self.is_ahead else ():
+                self.tables.went_out(group)
+            for group in active:
+                if group not in self.tables:
+                    self.miss(group)
+
+    def held(self, tenant: str) -> int:
+        return sum(group[0] == tenant for group in self.tables)
+
+    def active(self, tenant: str) -> int:
+        since_s = self.tables.residence.read_s - ACTIVE_S
+        return sum(group[0] == tenant and self.tables.residence.is_active(group, since_s) for group in self.tables)
+
+
+def groups(tenant: str, count: int, first: int = 0) -> list[tuple[str, int]]:
+    return [(tenant, number) for number in range(first, first + count)]
+
+
+def entitled(world: Shared, active: dict[str, int]) -> dict[str, float]:
+    uses = []
+    for name, count in active.items():
+        share = world.shares.of(name)
+        limit = TABLE if share.limit is None else share.limit
+        uses.append(TenantUse(name, share.shares, count, share.reservation, limit))
+    return entitlements(TABLE, world.shares.tax_pct, uses)
+
+
+@pytest.mark.parametrize("shares", [(1, 1), (2, 1), (5, 1), (1, 3)])
+def test_tenants_that_all_send_have_what_the_closed_form_says(shares):
+    world = Shared({"a": Share(shares[0]), "b": Share(shares[1])})
+    world.go_on(groups("a", TABLE), 20)
+    assert world.held("a") == TABLE
+    world.go_on(groups("a", TABLE) + groups("b", TABLE), 40)
+    for name, entries in entitled(world, {"a": TABLE, "b": TABLE}).items():
+        assert abs(world.held(name) - entries) <= 1
+
+
+@pytest.mark.parametrize("tax_pct", [0, 50, 75, 95])
+def test_idle_entries_go_to_who_sends_as_far_as_the_tax_says(tax_pct):
+    world = Shared({"idle": Share(), "busy": Share()}, tax_pct)
+    world.go_on(groups("idle", TABLE), 10)
+    world.go_on([], ACTIVE_S + 10)
+    assert world.held("idle") == TABLE and world.active("idle") == 0
+    world.go_on(groups("busy", TABLE), 20)
+    for name, entries in entitled(world, {"idle": 0, "busy": TABLE}).items():
+        assert abs(world.held(name) - entries) <= 1
+
+
+def test_reservations_and_limits_hold():
+    world = Shared({"kept": Share(reservation=25), "bound": Share(limit=10), "rest": Share()})
+    world.go_on(groups("kept", 25), 10)
+    world.go_on([], ACTIVE_S + 10)
+    world.go_on(groups("bound", TABLE) + groups("rest", TABLE), 20)
+    assert {name: world.held(name) for name in ("kept", "bound", "rest")} == {"kept": 25, "bound": 10, "rest": 25}
+
+
+def test_a_tenant_at_its_limit_changes_its_own_groups_alone_though_there_is_room():
+    world = Shared({"bound": Share(limit=3)})
+    world.go_on(groups("other", 5), 4)
+    world.go_on(groups("bound", 3) + groups("other", 5), 20)
+    world.go_on(groups("other", 5), 60)
+    assert world.miss(("bound", 9))
+    assert (world.held("bound"), world.held("other")) == (3, 5)
+
+
+def test_below_its_reservation_a_tenant_gets_entries_whatever_others_pay():
+    world = Shared({"late": Share(0.001, reservation=5), "rich": Share(1000)})
+    world.go_on(groups("rich", TABLE), 10)
+    world.go_on(groups("rich", TABLE) + groups("late", 20), 20)
+    assert world.held("late") == 5
+
+
+def test_ahead_of_need_only_those_above_their_entitlement_give():
+    world = Shared({"idle": Share(reservation=30), "ended": Share()})
+    world.go_on(groups("idle", 30) + groups("ended", 30), 10)
+    world.is_ahead = True
+    world.go_on([], 300)
+    assert world.held("idle") == 30
+    assert world.held("ended") == TABLE - 30 - int(0.06 * TABLE)
+
+
+def test_groups_of_no_tenant_are_one_tenant_together():
+    world = Shared({"a": Share(2)})
+    world.go_on(groups(OTHERS, TABLE), 20)
+    world.go_on(groups(OTHERS, TABLE) + groups("a", TABLE), 40)
+    assert abs(world.held("a") - 40) <= 1
+
+
+def test_without_shares_nobody_is_told_apart():
+    world = Shared({"a": Share(100)})
+    world.tables.use_shares(None, lambda group: group[0])
+    world.go_on(groups("b", TABLE), 20)
+    world.go_on(groups("b", TABLE) + groups("a", TABLE), 40)
+    assert world.held("a") == 0
+    assert world.tables.tenants(AT) == []
+
+
+def paid(share: Share, held: int, active: int, tax_pct: int) -> Fraction:
+    """Return the price of an entry, counted plainly: an idle one costs 1 / (1 - tax)."""
+    idle = max(0, held - active)
+    cost = min(held, active) + Fraction(100 * idle, 100 - tax_pct)
+    return Fraction(share.shares) / cost
+
+
+tenants = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.tuples(
+        st.builds(
+            lambda shares, reservation, more: Share(
+                shares, reservation, None if more is None else reservation + more
+            ),
+            st.integers(1, 4),
+            st.integers(0, 12),
+            st.none() | st.integers(1, 40),
+        ),
+        st.integers(0, 40),  # idle groups that come first
+        st.integers(0, 50),  # groups that send on and on
+    ),
+    min_size=1,
+)
+
+
+@settings(max_examples=60)
+@given(tenants, st.sampled_from([0, 30, 75, 95]))
+def test_in_the_end_nobody_pays_less_than_who_asks_in_vain(found, tax_pct):
+    world = Shared({name: share for name, (share, _, _) in found.items()}, tax_pct)
+    for name, (_, idle, _) in found.items():
+        for group in groups(name, idle, first=1000):
+            world.miss(group)
+    world.go_on([], ACTIVE_S + 10)
+    sending = [group for name, (_, _, count) in found.items() for group in groups(name, count)]
+    world.go_on(sending, 60)
+    held = {name: world.held(name) for name in found}
+    active = {name: world.active(name) for name in found}
+    views = {view.tenant: view for view in world.tables.tenants(AT)}
+    assert {name: (view.entries, view.active) for name, view in views.items()} == {
+        name: (held[name], active[name]) for name in found if held[name]
+    }
+    asking = {name for name, _ in sending} & {group[0] for group in sending if group not in world.tables}
+    for name, (share, _, _) in found.items():
+        assert share.limit is None or held[name] <= share.limit
+        if name not in asking or (share.limit is not None and held[name] >= share.limit):
+            continue
+        assert sum(held.values()) == TABLE
+        assert held[name] >= share.reservation
+        wants = paid(share, held[name] + 1, active[name] + 1, tax_pct)
+        for other, (theirs, _, _) in found.items():
+            if other != name and held[other] > theirs.reservation:
+                assert paid(theirs, held[other], active[other], tax_pct) >= wants
