@@ -57,8 +57,12 @@ def _made(
 
 
 def _flow_tables(fields: Fields, called: SnapshotNames) -> Iterator[Row]:
-    names = ("table", "capacity", "pinned", "entries", "groups", "groups_out", "state")
-    yield called.label(fields["dpid"]), *(text(fields.get(name)) for name in names)
+    names = ("table", "capacity", "pinned", "entries", "groups", "groups_out", "hits", "faults", "state")
+    tenants = fields.get("tenants") or ()
+    shared = ", ".join(
+        f"{each['tenant'] or 'others'} {each['entries']} of {each['entitled']:.0f}" for each in tenants
+    )
+    yield called.label(fields["dpid"]), *(text(fields.get(name)) for name in names), shared
 
 
 def _plain(*names: str) -> Callable[[Fields, SnapshotNames], Iterable[Row]]:
@@ -313,7 +317,7 @@ TABLES: dict[str, Table] = {
     "tables": Table(
         "flow tables that groups go in and out of: what there is room for, and what is in",
         ("tables",),
-        ("SWITCH", "TABLE", "ROOM FOR", "PINNED", "ENTRIES", "GROUPS IN", "OUT", "STATE"),
+        ("SWITCH", "TABLE", "ROOM FOR", "PINNED", "ENTRIES", "GROUPS", "OUT", "HITS", "FAULTS", "STATE", "TENANTS"),
         _flow_tables,
         _of("tables"),
         frozenset({"switch"}),

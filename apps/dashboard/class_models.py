@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from apps.dashboard.model_parts import Dpid, Identified, PortNo
+from apps.dashboard.model_parts import Described, Dpid, Identified, PortNo
 
 
 class ClassModel(Identified):
@@ -37,6 +37,15 @@ class PortQueueModel(Identified):
     index: float | None = Field(default=None, description="Above 1 a goal of its classes is missed.")
 
 
+class TableTenantModel(Described):
+    """What a tenant has of a flow table that tenants share."""
+
+    tenant: str | None = Field(default=None, description="Null for all whose senders are of none that has shares.")
+    entries: int | None = None
+    active: int | None = Field(default=None, description="Those of groups that had packets lately.")
+    entitled: float | None = Field(default=None, description="What its shares and what it uses entitle it to.")
+
+
 class FlowTableModel(Identified):
     """A flow table that groups have entries in, where these may be out of it."""
 
@@ -48,3 +57,6 @@ class FlowTableModel(Identified):
     groups: int | None = None
     groups_out: int | None = Field(default=None, description="Groups with hosts at the switch that are out.")
     state: str | None = Field(default=None, description="How short it is of free entries: high, soft, hard or low.")
+    hits: int | None = Field(default=None, description="Packets to groups that were in, from the switch's hosts.")
+    faults: int | None = Field(default=None, description="Packets to groups that were out, from the switch's hosts.")
+    tenants: list[TableTenantModel] | None = None

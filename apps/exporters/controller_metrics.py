@@ -58,6 +58,10 @@ STAGED_DECISIONS = gauge(
     "Decisions that the staged policy would make otherwise, by verdict (refused, admitted, beyond those told), or "
     "has made alike since it was read.",
 )
+TENANT_ENTRIES = gauge(
+    "vsrt_tenant_flow_table_entries",
+    "Entries of all flow tables that a tenant has (held), and is entitled to (entitled), where tenants share tables.",
+)
 TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
 JOIN_LATENCY = histogram(
     "vsrt_join_latency_seconds",
@@ -147,6 +151,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     TABLE_CAPACITY,
     TABLE_ENTRIES,
     STAGED_DECISIONS,
+    TENANT_ENTRIES,
     CLASS_INDEX,
     CLASS_MISSING,
     CLASS_PORTS,

@@ -122,7 +122,15 @@ def _table_figures(core: MulticastCore) -> list[Metric]:
         if each.capacity is not None and each.pinned is not None:
             capacities.append((labels, each.capacity))
             entries.append(({**labels, "kind": "pinned"}, each.pinned))
-    return [(metrics.TABLE_CAPACITY, capacities), (metrics.TABLE_ENTRIES, entries)]
+    tenants: list[tuple[Labels, Value]] = []
+    for tenant, (held, entitled) in core.table_view.tenants().items():
+        tenants.append(({"tenant": tenant or "", "kind": "held"}, held))
+        tenants.append(({"tenant": tenant or "", "kind": "entitled"}, entitled))
+    return [
+        (metrics.TABLE_CAPACITY, capacities),
+        (metrics.TABLE_ENTRIES, entries),
+        (metrics.TENANT_ENTRIES, tenants),
+    ]
 
 
 def staged_figures(counts: Mapping[str, int]) -> list[Metric]:

@@ -29,6 +29,7 @@ class SettingType(StrEnum):
     STATIC_TREES = "mapping of groups to numbers of aliases"
     OVSDB_SERVERS = "list of OVSDB servers"
     CAPACITIES = "mapping of switches to numbers of entries"
+    TENANT_SHARES = "mapping of tenants to {shares, reservation, limit}"
     LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 

@@ -21,7 +21,7 @@ from controller.config.load import (
     RULE_KEYS,
     SECTIONS,
 )
-from controller.config.overcommit_settings import MOST_ENTRIES
+from controller.config.overcommit_settings import MOST_ENTRIES, TableShare
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
 from controller.config.read_classes import CLASS_KEYS, MAX_CLASSES, REQUIRED_CLASS_KEYS
 from controller.config.read_registrations import ENTRY_KEYS as REGISTRATION_KEYS
@@ -268,6 +268,7 @@ def _definitions() -> Schema:
         | _mapping(_registration(), REGISTRATION_KEYS),
         "service_class": {"description": "A service class.", "anyOf": list(_service_class())},
         Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
+        TableShare.__name__: _section(TableShare),
     }
     waiting = list(SETTING_SECTIONS.values())
     while waiting:
@@ -438,6 +439,8 @@ def _type_of(entry: Setting) -> Schema:
                 "propertyNames": {"minLength": 1},
                 "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_ENTRIES},
             }
+        case SettingType.TENANT_SHARES:
+            return {"type": "object", "additionalProperties": _reference(TableShare)}
         case SettingType.OVSDB_SERVERS:
             return _list({"type": "string", "minLength": 1})
         case SettingType.THRESHOLDS:

@@ -25,6 +25,7 @@ from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.read_alarms import read_alarms
 from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
 from controller.config.read_cluster import read_cluster
+from controller.config.read_overcommit import read_overcommit
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
 from controller.config.service_class_settings import Aliases, QueuePolicy
@@ -123,7 +124,6 @@ class _PolicyReader(NodeReader):
     def __init__(self, faults: Faults, read_cabling: ReadCabling | None) -> None:
         super().__init__(faults)
         self._read_cabling = read_cabling
-        self._tenant_names: dict[str, int] = {}
         self._tenant_terms: list[checks.TenantTerm] = []
         self._known_vlans = KnownVlans(self)
 
@@ -154,7 +154,7 @@ class _PolicyReader(NodeReader):
         classes = read("classes", ClassReader(self, self._group, self._class_hosts, _name_problem).read)
         aliases = read("aliases", lambda node, path: read_aliases(self, node, path))
         queues = read("queues", lambda node, path: read_queues(self, node, path))
-        overcommit = read("overcommit", lambda node, path: self.settings(Overcommit, node, path))
+        overcommit = read("overcommit", lambda node, path: read_overcommit(self, node, path))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
         enforce_ssm = (multicast or Multicast()).enforce_ssm
@@ -280,7 +280,7 @@ class _PolicyReader(NodeReader):
             problem = _tenant_name_problem(name)
             if problem:
                 self.faults.error(line, own_path, problem)
-            self._tenant_names[name] = line
+            self.tenant_names[name] = line
             hosts = self._tenant_hosts(child, own_path, name)
             if isinstance(child, Sequence) and not child.items:
                 self.faults.warn(line, own_path, "the tenant has no hosts")
@@ -390,10 +390,10 @@ class _PolicyReader(NodeReader):
         if isinstance(node, Scalar):
             if node.text == ANY_HOST:
                 return ANY_HOST
-            if node.text in self._tenant_names:
+            if node.text in self.tenant_names:
                 return _TenantName(node.text)
             if isinstance(scalar_value(node), str) and not looks_like_address(node.text):
-                near = self.faults.suggestion(node.text, self._tenant_names)
+                near = self.faults.suggestion(node.text, self.tenant_names)
                 self.faults.error(node.line, path, f"unknown tenant {quoted(node.text)}{near}")
                 return None
         return self._tenant_host(node, path)

@@ -38,6 +38,22 @@ class Capacities:
 
 
 @dataclass(frozen=True, slots=True)
+class TableShare:
+    """What a tenant may have of each flow table."""
+
+    shares: float = number(1, 0.001, 1e6, "", "Its weight beside other tenants.")
+    reservation: int = integer(0, 0, MOST_ENTRIES, "entries", "Entries that it is never to give for others.")
+    limit: int | None = optional_integer(1, MOST_ENTRIES, "entries", "Entries that it has at most.")
+
+
+class TenantShare(NamedTuple):
+    """What the tenant of a name may have of each flow table."""
+
+    tenant: str
+    share: TableShare
+
+
+@dataclass(frozen=True, slots=True)
 class Overcommit:
     """Who is in flow tables that are too small for all groups."""
 
@@ -48,6 +64,12 @@ class Overcommit:
         (OFF, SWAP),
     )
     capacity: Capacities = section(Capacities)  # noqa: RUF009 - it makes a field
+    tax_pct: float = number(
+        75, 0, 99, "%", "The tax on idle entries: one costs its tenant as much as 1 / (1 - tax) of those in use."
+    )
+    tenants: tuple[TenantShare, ...] = other(
+        SettingType.TENANT_SHARES, (), "What tenants may have of each flow table; absent ones have shares of 1."
+    )
     store: int = integer(
         65536, 1, 1048576, "groups", "Groups out of the tables of which it is remembered what they send."
     )

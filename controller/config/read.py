@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
-from controller.config.overcommit_settings import MOST_ENTRIES, TableCapacity
+from controller.config.overcommit_settings import MOST_ENTRIES, TableCapacity, TableShare, TenantShare
 from controller.config.service_class_settings import StaticTrees
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
 from controller.config.terms import (
@@ -92,6 +92,7 @@ class NodeReader:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.switch_names: dict[str, int] = {}
+        self.tenant_names: dict[str, int] = {}
         self.standing_ports: dict[SwitchPort, SwitchPort] = {}
         """For each port of a link aggregation group the one that stands for all of it."""
         self.vlan_of_name: Callable[[str], int] = _no_vlan
@@ -289,6 +290,8 @@ class NodeReader:
                 return self._static_trees(node, path)
             case SettingType.CAPACITIES:
                 return self._capacities(node, path)
+            case SettingType.TENANT_SHARES:
+                return self._tenant_shares(node, path)
             case SettingType.OVSDB_SERVERS:
                 return tuple(self.items(node, path, "a list of OVSDB servers", self._ovsdb_server))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
@@ -345,6 +348,21 @@ class NodeReader:
                 first[dpid] = key.line
                 if entries is not None:
                     found.append(TableCapacity(dpid, entries))
+        return tuple(found)
+
+    def _tenant_shares(self, node: Node, path: str) -> tuple[TenantShare, ...]:
+        found = []
+        known = self.entries(node, path, "a mapping of tenants to {shares, reservation, limit}") or {}
+        for name, (line, child) in known.items():
+            own_path = step(path, name)
+            if name not in self.tenant_names:
+                near = self.faults.suggestion(name, self.tenant_names)
+                self.faults.error(line, own_path, f"unknown tenant {quoted(name)}{near}")
+            share = self.settings(TableShare, child, own_path)
+            if share.limit is not None and share.reservation > share.limit:
+                message = f"{share.reservation} is above the limit, {share.limit}"
+                self.faults.error(line_of(child, "reservation"), f"{own_path}.reservation", message)
+            found.append(TenantShare(name, share))
         return tuple(found)
 
     def _ovsdb_server(self, node: Node, path: str) -> str | None:

@@ -37,7 +37,9 @@ def _default(entry: Setting) -> str:
             return "none"
         case SettingType.BOOLEAN | SettingType.BOOLEAN_OR_PORTS:
             return str(value).lower()
-        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS | SettingType.CAPACITIES:
+        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS:
+            return "none"
+        case SettingType.CAPACITIES | SettingType.TENANT_SHARES:
             return "none"
         case SettingType.CHOICE | SettingType.TEXT:
             return f"`{value}`" if value else "empty"

@@ -118,7 +118,7 @@ class PolicyFollower:
         self._tagged.use_check_interval(policy.check.interval_s, now)
         self._membership_policer.set_limits(limits)
         self._aliases.use(policy, now)
-        self._swapping.use(policy.overcommit, now)
+        self._swapping.use(policy.overcommit, policy.tenants, now)
         self._set_membership(before, reworded, now)
         self._senders.set_limits(
             limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s

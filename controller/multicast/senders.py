@@ -445,7 +445,7 @@ class SenderTable:
             if group is None or sender is None:
                 continue
             if not group.is_out:
-                self._count(group, sender, entry.packet_count or 0)
+                self._count(group, sender, entry.packet_count or 0, event.dpid)
             before_bps = sender.rate_bps
             if self._measure(sender, CounterReading(now, entry.duration_s, entry.byte_count)):
                 news = True
@@ -458,11 +458,11 @@ class SenderTable:
                 self._swapping.readings.told()
         return news
 
-    def _count(self, group: Group, sender: Sender, packet_count: int) -> None:
-        """Have it known how many packets of a group came since its senders were read last."""
+    def _count(self, group: Group, sender: Sender, packet_count: int, dpid: int) -> None:
+        """Have it known how many packets of a group came to a switch since its senders were read last."""
         if self._swapping.is_used:
             new = packet_count - sender.packet_count
-            self._swapping.readings.counted(group.address, new if new >= 0 else packet_count)
+            self._swapping.readings.counted(group.address, new if new >= 0 else packet_count, dpid)
             sender.packet_count = packet_count
 
     def owns_poll(self, event: FlowStatsReceived) -> bool:

@@ -119,8 +119,8 @@ class MulticastStages:
         self.aliases.use(policy, now)
         self.plane.aliases.changed = self.group_changes.changed
 
-        self.swapping = Swapping(self.plane, self.installer, self.group_changes)
-        self.swapping.use(policy.overcommit, now)
+        self.swapping = Swapping(self.plane, self.installer, self.group_changes, self.gate.host)
+        self.swapping.use(policy.overcommit, policy.tenants, now)
         self.group_changes.followed_by = self.swapping.touch
         self.installer.listens = partial(_listens, returning, self.swapping)
 

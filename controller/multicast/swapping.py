@@ -8,11 +8,13 @@ its sender's own port, and is handed on by the controller; none is ever inside t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import inf
 
+from controller.admission.host import HostLike
 from controller.config.overcommit_settings import OFF, Overcommit
+from controller.config.policy import Tenant
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.notices import NoticeLimiter
@@ -20,12 +22,13 @@ from controller.kernel.token_bucket import TokenBucket
 from controller.multicast.carried import CarriedPackets
 from controller.multicast.departures import Departures
 from controller.multicast.duties import duties_out
-from controller.multicast.group import Group
+from controller.multicast.group import Group, SenderKey
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.groups import GroupPlane
 from controller.multicast.table_accounts import TableAccounts
 from controller.multicast.table_limits import place_of
 from controller.multicast.table_readings import TableReadings
+from controller.multicast.table_tenants import TableTenants
 from controller.multicast.thrashing import Thrashing
 from controller.multicast.transition import Stage
 from controller.rules.installer import Installer
@@ -60,6 +63,8 @@ class Swapping:
         `swaps-in`, `swaps-out`; `faults`: packets to groups out, of senders that are known; and of these
         `faults-over-limit` and `carried-over-limit`, which were dropped, and `faults-turned-away`, whose group stays
         out since it sends less than those that would have to leave.
+    faults
+        The same packets by the switch that they came to.
     always_in
         Tells whether the policy or an operator has a group always sent somewhere, so that it stays in.
     pinned
@@ -68,12 +73,21 @@ class Swapping:
         How full tables are of which groups, and what these send.
     """
 
-    def __init__(self, plane: GroupPlane, installer: Installer, group_changes: GroupChanges) -> None:
+    def __init__(
+        self,
+        plane: GroupPlane,
+        installer: Installer,
+        group_changes: GroupChanges,
+        host_of: Callable[[SenderKey], HostLike],
+    ) -> None:
         self.is_used = False
         self.counters: Counter[str] = Counter()
+        self.faults: Counter[int] = Counter()
         self.always_in: Callable[[bytes], bool] = lambda _address: False
         self.pinned: dict[bytes, None] = {}
         self._settings = Overcommit()
+        self._named: Sequence[Tenant] = ()
+        self._tenants = TableTenants(plane, host_of)
         self._plane = plane
         self._installer = installer
         installer.refusals.found_full = self._found_no_room
@@ -95,11 +109,12 @@ class Swapping:
         self._is_refused = False
         self._thrashing = Thrashing()
 
-    def use(self, policy: Overcommit, now: float) -> None:
+    def use(self, policy: Overcommit, tenants: Sequence[Tenant], now: float) -> None:
         """Go by another policy: groups come in, or may leave, in turn."""
-        before, self._settings = self._settings, policy
-        if policy == before:
+        named = tenants if policy.tenants else ()
+        if (policy, named) == (self._settings, self._named):
             return
+        self._settings, self._named = policy, named
         self.is_used = self._is_refused = policy.mode != OFF
         self._plane.starts_out = self._starts_out if self.is_used else None
         self._plane.ended = self.forget if self.is_used else None
@@ -111,6 +126,7 @@ class Swapping:
             for known in (self._entering, self._restored, self._retries):
                 known.clear()
         self.accounts.use(policy)
+        self._tables.use_shares(self._tenants.use(policy, tenants), self._tenants.of)
         self.touch_all()
         self.readings.asked(now)
 
@@ -239,6 +255,7 @@ class Swapping:
     def may_carry(self, dpid: int, address: bytes, now: float) -> bool:
         """Tell whether a packet to a group that is out may be handed on: within what its switch and it may have."""
         self.counters["faults"] += 1
+        self.faults[dpid] += 1
         bucket = self._faults.get(dpid)
         if bucket is None:
             rate = self._settings.faults_per_second

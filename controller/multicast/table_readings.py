@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 
 from controller.multicast.table_accounts import TableAccounts
@@ -17,6 +18,8 @@ class TableReadings:
         Whether groups may be out.
     reading_s
         When the counters of senders are to be read next; infinite where nobody may leave.
+    hits
+        Packets of groups that were in, by the switch that their senders are at.
     is_told
         Whether all switches that were asked have answered, or owe it for too long, and nobody has taken that in.
     """
@@ -24,14 +27,16 @@ class TableReadings:
     def __init__(self, accounts: TableAccounts) -> None:
         self.is_used = False
         self.reading_s = inf
+        self.hits: Counter[int] = Counter()
         self.is_told = False
         self._accounts = accounts
         self._asked_s = -inf
         self._counted: dict[bytes, int] = {}
 
-    def counted(self, address: bytes, packets: int) -> None:
+    def counted(self, address: bytes, packets: int, dpid: int) -> None:
         """Take in how many packets of a group that is in a switch has counted since it was read last."""
         if packets:
+            self.hits[dpid] += packets
             self._counted[address] = self._counted.get(address, 0) + packets
 
     def schedule(self) -> None:

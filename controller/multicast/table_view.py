@@ -52,7 +52,32 @@ class TableView:
         """Return the same as documents, and how many groups with hosts at the switch are out."""
         found = dict(self.figures())
         out = self._out_by_switch() if found else Counter[int]()
-        return {number: {**each._asdict(), "groups_out": out[each.dpid]} for number, each in found.items()}
+        return {
+            number: {**each._asdict(), "groups_out": out[each.dpid], **self._used(number, each.dpid)}
+            for number, each in found.items()
+        }
+
+    def _used(self, number: int, dpid: int) -> Document:
+        """Return what packets and tenants have of a table."""
+        swapping = self._swapping
+        hits, faults = swapping.readings.hits[dpid], swapping.faults[dpid]
+        return {"hits": hits, "faults": faults, "tenants": self._tenants(number)}
+
+    def tenants(self) -> dict[str | None, tuple[int, float]]:
+        """Return how many entries each tenant has in all tables, and is entitled to."""
+        found: dict[str | None, tuple[int, float]] = {}
+        for number in dict(self.figures()):
+            for each in self._tenants(number):
+                entries, entitled = found.get(each["tenant"], (0, 0.0))
+                found[each["tenant"]] = (entries + each["entries"], entitled + each["entitled"])
+        return found
+
+    def _tenants(self, number: int) -> list[Document]:
+        """Return what each tenant has of a table, where these share it; the name of those of none is None."""
+        return [
+            {**each._asdict(), "tenant": each.tenant or None, "entitled": round(each.entitled, 1)}
+            for each in self._swapping.accounts.tables.tenants(number)
+        ]
 
     def _out_by_switch(self) -> Counter[int]:
         """Return how many groups with members or senders at each switch are out."""

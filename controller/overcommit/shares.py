@@ -17,7 +17,7 @@ OTHERS = ""
 """The tenant of all groups that are of none."""
 
 
-class Share(NamedTuple):
+class Allotment(NamedTuple):
     """What a tenant may have of each table: its weight beside others, and its least and most entries."""
 
     shares: float = 1.0
@@ -29,11 +29,11 @@ class Shares(NamedTuple):
     """What each tenant may have of each table, one that is not named as by default, and the tax on idle entries."""
 
     tax_pct: float
-    tenants: Mapping[str, Share]
+    tenants: Mapping[str, Allotment]
 
-    def of(self, tenant: str) -> Share:
+    def of(self, tenant: str) -> Allotment:
         """Return what a tenant may have."""
-        return self.tenants.get(tenant, Share())
+        return self.tenants.get(tenant, Allotment())
 
 
 class TenantEntries(Generic[G]):

@@ -6,6 +6,7 @@ that comes in may need room at several switches at once; who leaves for it frees
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Generic
 
@@ -73,17 +74,19 @@ class GroupTables(Generic[G]):
         self._shares: Shares | None = None
         self._tenant_of: Callable[[G], str] = _no_tenant
         self._tenants: dict[G, str] = {}
+        self._over: set[tuple[int, str]] = set()
 
     def use_shares(self, shares: Shares | None, tenant_of: Callable[[G], str]) -> None:
         """Have tenants share all tables, or None; a group is of the tenant that it is of when it comes in."""
         self._shares, self._tenant_of = shares, tenant_of
         self._tenants.clear()
+        self._over.clear()
         for table in self.tables.values():
             table.tenants.clear()
         for group, entries in self._entries.items() if shares is not None else ():
             self._tenants[group] = tenant_of(group)
             for dpid, count in entries.items():
-                self._charge(group, self.tables[dpid], count, is_new=True)
+                self._charge(group, dpid, count, is_new=True)
 
     def tenants(self, dpid: int) -> list[TenantView]:
         """Return what each tenant has of a table and is entitled to, none where nobody shares it."""
@@ -165,9 +168,16 @@ class GroupTables(Generic[G]):
         return self.residence.find_leaving(group, now_s, at, lambda other: self._frees(other, short, leaving)), at
 
     def take_ended(self) -> tuple[G, ...]:
-        """Return the groups that leave ahead of need: ended ones, until full tables have room or none is left."""
-        short = {dpid: missing for dpid in self._tight if (missing := self.tables[dpid].missing_ahead) > 0}
-        leaving: dict[G, None] = {}
+        """Return the groups that leave ahead of need: ended ones, until full tables have room or none is left.
+
+        Those leave too that their tenant has beyond its limit, for that is lower now or they have more members.
+        """
+        leaving = self._beyond_limits()
+        freed: Counter[int] = Counter()
+        for group in leaving:
+            freed.update(self._entries[group])
+        missing = {dpid: self.tables[dpid].missing_ahead - freed[dpid] for dpid in self._tight}
+        short = {dpid: count for dpid, count in missing.items() if count > 0}
         while short:
             dpid = _fullest(short)
             left = self._take_one_ended(dpid, short, leaving)
@@ -177,6 +187,24 @@ class GroupTables(Generic[G]):
             leaving[left] = None
             short = _without(short, self._entries[left])
         return tuple(leaving)
+
+    def _beyond_limits(self) -> dict[G, None]:
+        leaving: dict[G, None] = {}
+        over, self._over = self._over, set()
+        for dpid, tenant in sorted(over):
+            held = self.tables[dpid].tenants.get(tenant)
+            limit = None if self._shares is None else self._shares.of(tenant).limit
+            if held is None or limit is None:
+                continue
+            gone = (self._entries[other].get(dpid, 0) for other in leaving if self._tenants[other] == tenant)
+            short = {dpid: held.used - limit - sum(gone)}
+            while short.get(dpid, 0) > 0:
+                left = self.residence.revoke(held.groups, lambda other: self._frees(other, short, leaving))  # noqa: B023
+                if left is None:
+                    break
+                leaving[left] = None
+                short = _without(short, self._entries[left])
+        return leaving
 
     def _take_one_ended(self, dpid: int, short: Mapping[int, int], leaving: Mapping[G, None]) -> G | None:
         table = self.tables[dpid]
@@ -202,7 +230,7 @@ class GroupTables(Generic[G]):
             table.groups.urn.add(group)
             table.used += count
             if is_shared:
-                self._charge(group, table, count, is_new=True)
+                self._charge(group, dpid, count, is_new=True)
             self._look_at(dpid, table)
 
     def changed(self, group: G, entries: Mapping[int, int]) -> None:
@@ -214,7 +242,7 @@ class GroupTables(Generic[G]):
                 table = self.tables[dpid]
                 table.used += more
                 if self._shares is not None:
-                    self._charge(group, table, more, is_gone=more == -count)
+                    self._charge(group, dpid, more, is_gone=more == -count)
                 if more == -count:
                     table.groups.urn.remove(group)
                 self._look_at(dpid, table)
@@ -224,7 +252,7 @@ class GroupTables(Generic[G]):
                 table.groups.urn.add(group)
                 table.used += count
                 if self._shares is not None:
-                    self._charge(group, table, count, is_new=True)
+                    self._charge(group, dpid, count, is_new=True)
                 self._look_at(dpid, table)
 
     def went_out(self, group: G) -> None:
@@ -244,19 +272,20 @@ class GroupTables(Generic[G]):
             table.groups.urn.remove(group)
             table.used -= count
             if self._shares is not None:
-                self._charge(group, table, -count, is_gone=True)
+                self._charge(group, dpid, -count, is_gone=True)
             self._look_at(dpid, table)
         self._tenants.pop(group, None)
 
-    def _charge(
-        self, group: G, table: SwitchTable[G], more: int, *, is_new: bool = False, is_gone: bool = False
-    ) -> None:
+    def _charge(self, group: G, dpid: int, more: int, *, is_new: bool = False, is_gone: bool = False) -> None:
         """Have the tenant of a group have more entries of a table, or fewer."""
-        tenant = self._tenants[group]
+        table, tenant = self.tables[dpid], self._tenants[group]
         held = table.tenants.get(tenant)
         if held is None:
             held = table.tenants[tenant] = TenantEntries()
         held.used += more
+        limit = None if self._shares is None else self._shares.of(tenant).limit
+        if limit is not None and held.used > limit:
+            self._over.add((dpid, tenant))
         if self.residence.is_active(group, held.counted_s - ACTIVE_S):
             held.active += more
         if is_new:

@@ -301,7 +301,12 @@ def monitor_documents() -> dict[str, dict[str, Any]]:
 def table_documents() -> dict[str, dict[str, Any]]:
     """Return what the app of multicast may tell of a flow table that groups go in and out of."""
     counts = {"capacity": 2000, "pinned": 40, "entries": 1950, "groups": 1700, "groups_out": 300}
-    return {"tables": {"3/2": {"dpid": 3, "table": 2, **counts, "state": "low"}}}
+    tenants = [
+        {"tenant": "video", "entries": 1300, "active": 900, "entitled": 1306.7},
+        {"tenant": None, "entries": 650, "active": 650, "entitled": 653.3},
+    ]
+    used = {"hits": 120_000, "faults": 75, "tenants": tenants}
+    return {"tables": {"3/2": {"dpid": 3, "table": 2, **counts, "state": "low", **used}}}
 
 
 def queue_documents() -> dict[str, dict[str, Any]]:

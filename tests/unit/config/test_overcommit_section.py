@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.config import PolicyInvalid, load_policy
-from controller.config.overcommit_settings import Capacities, Overcommit, TableCapacity
+from controller.config.overcommit_settings import Capacities, Overcommit, TableCapacity, TableShare, TenantShare
 from controller.config.policy import Policy
 
 
@@ -59,3 +59,48 @@ def faults_of_leaf() -> str:
     ((_, _, message),) = faults_of("overcommit: {capacity: {switches: {leaf: 7}}}")
     assert "no switch of that name" in message
     return message
+
+
+TENANTS = "tenants: {video: [10.0.0.1], backup: [10.0.0.2]}"
+
+
+def test_tenants_have_shares_of_tables():
+    policy = loaded(
+        TENANTS,
+        "overcommit:",
+        "  tax_pct: 50",
+        "  tenants:",
+        "    backup: {}",
+        "    video: {shares: 2.5, reservation: 200, limit: 1500}",
+    )
+    shares = (TenantShare("backup", TableShare()), TenantShare("video", TableShare(2.5, 200, 1500)))
+    assert policy.overcommit == Overcommit(tax_pct=50, tenants=shares)
+
+
+def test_faults_of_tenants_have_their_lines():
+    assert faults_of(
+        TENANTS,
+        "overcommit:",
+        "  tax_pct: 100",
+        "  capacity: {default: 100, switches: {7: 60}}",
+        "  tenants:",
+        "    vidio: {shares: 0}",
+        "    backup:",
+        "      reservation: 50",
+        "      limit: 40",
+        "    video: {reservation: 11}",
+    ) == [
+        (4, "overcommit.tax_pct", "100 is not within 0 and 99"),
+        (7, "overcommit.tenants", "61 entries are reserved, and a table has room for 60"),
+        (7, "overcommit.tenants.vidio", "unknown tenant 'vidio'; did you mean 'video'?"),
+        (7, "overcommit.tenants.vidio.shares", "0 is not within 0.001 and 1000000"),
+        (9, "overcommit.tenants.backup.reservation", "50 is above the limit, 40"),
+    ]
+
+
+def test_no_more_tenants_share_tables_than_are_supported():
+    names = [f"t{number}" for number in range(257)]
+    hosts = ", ".join(f"{name}: [10.1.{number >> 8}.{number & 255}]" for number, name in enumerate(names))
+    shares = ", ".join(f"{name}: {{}}" for name in names)
+    faults = faults_of(f"tenants: {{{hosts}}}", f"overcommit: {{tenants: {{{shares}}}}}")
+    assert faults == [(3, "overcommit.tenants", "257 tenants; at most 256 are supported")]

@@ -441,6 +441,15 @@ def test_tables_are_shown(make_world):
     member = [row for row in world.core.table_view.tables().values() if row["dpid"] == world.hosts["h5"].dpid]
     assert {row["groups_out"] for row in member} == {2}
     assert {row["state"] for row in rows} == {"high"}
+    assert {row["faults"] for row in rows} == {0}  # a sender's first packet, which nobody knew
+    for _ in range(3):
+        assert_served(world, 0)
+    world.advance(5)
+    done(world.do("group-swap-out", group=format_ip(group(0))))
+    world.settle()
+    assert_served(world, 0)
+    for table in world.core.table_view.tables().values():
+        assert (table["hits"], table["faults"]) == ((3, 1) if table["dpid"] == leaf else (0, 0))
 
 
 def test_tables_of_a_switch_that_is_gone_are_not_shown(make_world):

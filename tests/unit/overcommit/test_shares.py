@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.overcommit.entitlement import TenantUse, entitlements
-from controller.overcommit.shares import ACTIVE_S, OTHERS, Share, Shares
+from controller.overcommit.shares import ACTIVE_S, OTHERS, Allotment, Shares
 from controller.overcommit.tables import GroupTables
 
 TABLE, AT = 60, 7
@@ -19,7 +19,7 @@ TABLE, AT = 60, 7
 class Shared:
     """One table of groups of one entry each, named by their tenant and a number."""
 
-    def __init__(self, tenants: dict[str, Share], tax_pct: float = 75) -> None:
+    def __init__(self, tenants: dict[str, Allotment], tax_pct: float = 75) -> None:
         self.shares = Shares(tax_pct, tenants)
         self.tables: GroupTables[tuple[str, int]] = GroupTables(Random(1), 1000)
         self.tables.set_capacity(AT, TABLE)
@@ -72,7 +72,7 @@ def entitled(world: Shared, active: dict[str, int]) -> dict[str, float]:
 
 @pytest.mark.parametrize("shares", [(1, 1), (2, 1), (5, 1), (1, 3)])
 def test_tenants_that_all_send_have_what_the_closed_form_says(shares):
-    world = Shared({"a": Share(shares[0]), "b": Share(shares[1])})
+    world = Shared({"a": Allotment(shares[0]), "b": Allotment(shares[1])})
     world.go_on(groups("a", TABLE), 20)
     assert world.held("a") == TABLE
     world.go_on(groups("a", TABLE) + groups("b", TABLE), 40)
@@ -82,7 +82,7 @@ def test_tenants_that_all_send_have_what_the_closed_form_says(shares):
 
 @pytest.mark.parametrize("tax_pct", [0, 50, 75, 95])
 def test_idle_entries_go_to_who_sends_as_far_as_the_tax_says(tax_pct):
-    world = Shared({"idle": Share(), "busy": Share()}, tax_pct)
+    world = Shared({"idle": Allotment(), "busy": Allotment()}, tax_pct)
     world.go_on(groups("idle", TABLE), 10)
     world.go_on([], ACTIVE_S + 10)
     assert world.held("idle") == TABLE and world.active("idle") == 0
@@ -92,7 +92,7 @@ def test_idle_entries_go_to_who_sends_as_far_as_the_tax_says(tax_pct):
 
 
 def test_reservations_and_limits_hold():
-    world = Shared({"kept": Share(reservation=25), "bound": Share(limit=10), "rest": Share()})
+    world = Shared({"kept": Allotment(reservation=25), "bound": Allotment(limit=10), "rest": Allotment()})
     world.go_on(groups("kept", 25), 10)
     world.go_on([], ACTIVE_S + 10)
     world.go_on(groups("bound", TABLE) + groups("rest", TABLE), 20)
@@ -100,7 +100,7 @@ def test_reservations_and_limits_hold():
 
 
 def test_a_tenant_at_its_limit_changes_its_own_groups_alone_though_there_is_room():
-    world = Shared({"bound": Share(limit=3)})
+    world = Shared({"bound": Allotment(limit=3)})
     world.go_on(groups("other", 5), 4)
     world.go_on(groups("bound", 3) + groups("other", 5), 20)
     world.go_on(groups("other", 5), 60)
@@ -109,14 +109,14 @@ def test_a_tenant_at_its_limit_changes_its_own_groups_alone_though_there_is_room
 
 
 def test_below_its_reservation_a_tenant_gets_entries_whatever_others_pay():
-    world = Shared({"late": Share(0.001, reservation=5), "rich": Share(1000)})
+    world = Shared({"late": Allotment(0.001, reservation=5), "rich": Allotment(1000)})
     world.go_on(groups("rich", TABLE), 10)
     world.go_on(groups("rich", TABLE) + groups("late", 20), 20)
     assert world.held("late") == 5
 
 
 def test_ahead_of_need_only_those_above_their_entitlement_give():
-    world = Shared({"idle": Share(reservation=30), "ended": Share()})
+    world = Shared({"idle": Allotment(reservation=30), "ended": Allotment()})
     world.go_on(groups("idle", 30) + groups("ended", 30), 10)
     world.is_ahead = True
     world.go_on([], 300)
@@ -124,15 +124,24 @@ def test_ahead_of_need_only_those_above_their_entitlement_give():
     assert world.held("ended") == TABLE - 30 - int(0.06 * TABLE)
 
 
+def test_a_lower_limit_has_what_is_beyond_it_leave():
+    world = Shared({"a": Allotment()})
+    world.is_ahead = True
+    world.go_on(groups("a", 20), 10)
+    world.tables.use_shares(Shares(75, {"a": Allotment(limit=4)}), lambda group: group[0])
+    world.go_on(groups("a", 20), 4)
+    assert world.held("a") == 4
+
+
 def test_groups_of_no_tenant_are_one_tenant_together():
-    world = Shared({"a": Share(2)})
+    world = Shared({"a": Allotment(2)})
     world.go_on(groups(OTHERS, TABLE), 20)
     world.go_on(groups(OTHERS, TABLE) + groups("a", TABLE), 40)
     assert abs(world.held("a") - 40) <= 1
 
 
 def test_without_shares_nobody_is_told_apart():
-    world = Shared({"a": Share(100)})
+    world = Shared({"a": Allotment(100)})
     world.tables.use_shares(None, lambda group: group[0])
     world.go_on(groups("b", TABLE), 20)
     world.go_on(groups("b", TABLE) + groups("a", TABLE), 40)
@@ -140,7 +149,7 @@ def test_without_shares_nobody_is_told_apart():
     assert world.tables.tenants(AT) == []
 
 
-def paid(share: Share, held: int, active: int, tax_pct: int) -> Fraction:
+def paid(share: Allotment, held: int, active: int, tax_pct: int) -> Fraction:
     """Return the price of an entry, counted plainly: an idle one costs 1 / (1 - tax)."""
     idle = max(0, held - active)
     cost = min(held, active) + Fraction(100 * idle, 100 - tax_pct)
@@ -151,7 +160,7 @@ tenants = st.dictionaries(
     st.sampled_from("abcd"),
     st.tuples(
         st.builds(
-            lambda shares, reservation, more: Share(
+            lambda shares, reservation, more: Allotment(
                 shares, reservation, None if more is None else reservation + more
             ),
             st.integers(1, 4),
