@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -339,7 +339,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
             DATAPATHS.want_role(wanted)
         super().let_in(datapath)
 
-    def packet_received(self, event: PacketReceived) -> None:
+    def packets_received(self, events: Sequence[PacketReceived]) -> None:
         """Leave packets to the apps."""
 
     def _apps(self) -> list[TableKeeper]:

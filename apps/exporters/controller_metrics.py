@@ -7,7 +7,9 @@ from apps.exporters.exposition import MetricFamily, counter, gauge, histogram
 BUILD_INFO = gauge("vsrt_build_info", "Always 1; version of the controller, its OpenFlow framework and Python.")
 PROCESS_START = gauge("process_start_time_seconds", "When the process began, since 1970-01-01 UTC.")
 
-TURNS = histogram("vsrt_app_turn_seconds", "Time for which one event held the loop of an app.")
+TURNS = histogram(
+    "vsrt_app_turn_seconds", "Time for which an event, or packets that came together, held the loop of an app."
+)
 BACKLOG = gauge("vsrt_app_backlog_events", "Events that wait for the loop of an app.")
 AGE = gauge("vsrt_app_metrics_age_seconds", "Age of an app's figures; it grows while the app's loop is held up.")
 NOTICES = counter("vsrt_app_notices_total", "Notices of an app, by kind.")

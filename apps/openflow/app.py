@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.alarm_reports import OUTPUT_FAILED, AlarmReports
@@ -68,7 +68,7 @@ from controller.events import (
 )
 from controller.histogram import Histogram
 from controller.kernel.notices import NoticeLimiter
-from controller.rules.lowering import LOWERINGS
+from controller.rules.lowering import LOWERINGS, Lowering
 from controller.rules.of13_resources import NO_CHANGE, encode_resource_request
 from controller.snapshot.names import Names
 
@@ -260,33 +260,27 @@ class App(BaseApp):
         """Tell whether the app knows of a switch's connection."""
         return dpid in self._datapaths
 
-    def _apply_edits(self, effect: ApplyEdits) -> None:
-        datapath = self._datapaths.get(effect.dpid)
+    def _say(self, dpid: int, encode: Callable[[Lowering], bytes]) -> None:
+        """Send a switch what `encode` makes of something in its version of OpenFlow, while it is connected."""
+        datapath = self._datapaths.get(dpid)
         if datapath is not None:
-            datapath.send(LOWERINGS[datapath.ofproto.OFP_VERSION].encode_batch(effect))
+            datapath.send(encode(LOWERINGS[datapath.ofproto.OFP_VERSION]))
+
+    def _apply_edits(self, effect: ApplyEdits) -> None:
+        self._say(effect.dpid, lambda lowering: lowering.encode_batch(effect))
 
     def _send_packet(self, effect: SendPacket) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            lowering = LOWERINGS[datapath.ofproto.OFP_VERSION]
-            datapath.send(lowering.encode_packet_out(effect.ports, effect.data, self.core.xid_tag << 24))
+        self._say(effect.dpid, lambda lowering: lowering.encode_packet_out(*effect[1:], self.core.xid_tag << 24))
 
     def _request_flows(self, effect: RequestFlows) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            lowering = LOWERINGS[datapath.ofproto.OFP_VERSION]
-            datapath.send(lowering.encode_flow_stats_request(effect.xid, effect.cookie, effect.cookie_mask))
+        self._say(effect.dpid, lambda lowering: lowering.encode_flow_stats_request(*effect[1:]))
 
     def _request_resources(self, effect: RequestResources) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            datapath.send(encode_resource_request(effect.kind, effect.xid))
+        self._say(effect.dpid, lambda _lowering: encode_resource_request(effect.kind, effect.xid))
 
     def _request_role(self, effect: RequestRole) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is not None:
-            encode = LOWERINGS[datapath.ofproto.OFP_VERSION].encode_role_request
-            datapath.send(encode(effect.role or NO_CHANGE, effect.generation_id, effect.xid))
+        role, generation_id = effect.role or NO_CHANGE, effect.generation_id
+        self._say(effect.dpid, lambda lowering: lowering.encode_role_request(role, generation_id, effect.xid))
 
     # The loop
 
@@ -440,9 +434,16 @@ class TableKeeper(LeadFollower, App):
         """Have work done on the loop when what goes on there has ended; False where the loop takes no more work."""
         return self.reactor.call(self._turn, work)
 
-    def packet_received(self, event: PacketReceived) -> None:
-        """Take a packet-in."""
-        self._turn(self.feed, event)
+    def packets_received(self, events: Sequence[PacketReceived]) -> None:
+        """Take packet-ins that came together, in one turn."""
+        self._turn(self._feed_each, events)
+
+    def _feed_each(self, events: Sequence[PacketReceived]) -> None:
+        for event in events:
+            try:
+                self.feed(event)
+            except Exception:
+                self._failed(type(event).__name__)
 
     def switch_refused(self, host: str, reason: str) -> None:
         """Count, and tell of, a switch that was not let in; the same of a host once in a while."""

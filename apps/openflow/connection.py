@@ -69,6 +69,8 @@ class Connection:
         The loop.
     take
         Takes what the switch sends once its handshake is done.
+    read_out
+        Called when all that a reading of the connection brought has been handed over.
     give
         Hands a message to the framework: datapath, version, type, length, transaction id, the whole.
     ended
@@ -86,6 +88,7 @@ class Connection:
         datapath: Any,
         reactor: Reactor,
         take: Taken,
+        read_out: Callable[[], None],
         give: Callable[[Any, int, int, int, int, bytes], None],
         ended: Callable[[Connection], None],
         refused: Callable[[Connection, str], None],
@@ -101,6 +104,7 @@ class Connection:
         self._socket = datapath.socket
         self._reactor = reactor
         self._take = take
+        self._read_out = read_out
         self._give = give
         self._tell_end, self._tell_refusal = ended, refused
         self._timeout_s = timeout_s
@@ -243,6 +247,13 @@ class Connection:
         if not self.is_up and not self.is_encrypted and data.startswith(TLS_HANDSHAKE):
             self._refuse("it speaks TLS, and this port takes plain TCP")
             return
+        try:
+            self._hand_over(data)
+        finally:
+            self._read_out()
+
+    def _hand_over(self, data: bytes) -> None:
+        """Hand over the messages in what was read, and keep what is no whole one."""
         at, size, unpack = 0, len(data), HEADER.unpack_from
         while size - at >= HEADER.size:
             version, kind, length, xid = unpack(data, at)

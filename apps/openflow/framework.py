@@ -214,7 +214,8 @@ def _use_connections(datapath_class: Any) -> None:
         make(self, stream, address)
         self.ended = Event()
         timeout_s = cfg.CONF.socket_timeout
-        self.connection = Connection(self, SWITCHES, SOUTHBOUND.take, _give, ended, SOUTHBOUND.refused, timeout_s)
+        taken = SOUTHBOUND.take, SOUTHBOUND.hand_over
+        self.connection = Connection(self, SWITCHES, *taken, _give, ended, SOUTHBOUND.refused, timeout_s)
 
     def serve(self: Any) -> None:
         self.send_msg(self.ofproto_parser.OFPHello(self))

@@ -7,7 +7,7 @@ the framework's in between. Everything else, and what an app of somebody else's 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Protocol, TypeAlias
 
@@ -57,6 +57,9 @@ _IPV4_GROUP = b"\x01\x00\x5e"
 
 _new = tuple.__new__
 
+PACKETS_AT_ONCE = 16
+"""Packet-ins that an app takes in one turn at most, where they came together."""
+
 
 class MessageAsker(Protocol):
     """Somebody who sends switches messages that they answer."""
@@ -73,8 +76,8 @@ class Taker(MessageAsker, Protocol):
     takes_ipv4_groups: bool
     """Whether it is handed frames to IPv4 groups too, membership reports among them."""
 
-    def packet_received(self, event: PacketReceived) -> None:
-        """Take a packet-in."""
+    def packets_received(self, events: Sequence[PacketReceived]) -> None:
+        """Take packet-ins that came together, in their order."""
 
     def switch_refused(self, host: str, reason: str) -> None:
         """Take note that a switch was not let in, or did not let us."""
@@ -106,6 +109,8 @@ class Southbound:
         self._lldp_takers: tuple[Taker, ...] = ()
         self._ipv4_group_takers: tuple[Taker, ...] = ()
         self._by_tag: dict[int, MessageAsker] = {}
+        self._packets: list[PacketReceived] = []
+        self._packets_for: tuple[Taker, ...] = ()
         self._connections: set[Connection] = set()
         self._refusals = NoticeLimiter()
         self._echo_interval_s, self._unanswered = 1.0, 0
@@ -139,14 +144,20 @@ class Southbound:
         self._ipv4_group_takers = tuple(taker for taker in takers if taker.takes_ipv4_groups)
 
     def take(self, datapath: Any, version: int, kind: int, xid: int, message: bytes) -> bool:
-        """Take a message; False where the framework is to have it."""
+        """Take a message; False where the framework is to have it.
+
+        Packet-ins are kept until others have other takers, something else comes, or `hand_over` is called.
+        """
         if kind == _PACKET_IN:
             event = packet_in(datapath.id, version, message)
-            if event is None:
-                return False
-            if self.gate is None or not self.gate.withholds(event):
-                self.hand(event)
-            return not self._observed("EventOFPPacketIn")
+            if event is not None:
+                if self.gate is None or not self.gate.withholds(event):
+                    self._gather(event)
+                if not self._observed("EventOFPPacketIn"):
+                    return True
+            self.hand_over()
+            return False
+        self.hand_over()
         asker = self._by_tag.get(xid >> 24)
         if asker is None:
             return False
@@ -172,8 +183,29 @@ class Southbound:
 
     def hand(self, event: PacketReceived) -> None:
         """Hand a packet-in to the apps that take its like."""
-        for taker in self._takers_of(event.data):
-            taker.packet_received(event)
+        self._gather(event)
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Hand the packet-ins that were taken to the apps that take their like, to each all that came together."""
+        if self._packets:
+            packets, self._packets = self._packets, []
+            for taker in self._packets_for:
+                taker.packets_received(packets)
+
+    def _gather(self, event: PacketReceived) -> None:
+        frame = event[2]
+        takers = (
+            self._lldp_takers
+            if frame[12:14] == _LLDP
+            else self._ipv4_group_takers
+            if frame[:3] == _IPV4_GROUP
+            else self._takers
+        )
+        if takers is not self._packets_for or len(self._packets) >= PACKETS_AT_ONCE:
+            self.hand_over()
+            self._packets_for = takers
+        self._packets.append(event)
 
     def _take_1_3(self, asker: MessageAsker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
         """Take what only OpenFlow 1.3 has: groups, meters and roles."""
@@ -185,11 +217,6 @@ class Southbound:
             return False
         asker.answered(RoleReplied(datapath.id, xid, reply.role, reply.generation_id))
         return not self._observed("EventOFPRoleReply")
-
-    def _takers_of(self, frame: bytes) -> tuple[Taker, ...]:
-        if frame[12:14] == _LLDP:
-            return self._lldp_takers
-        return self._ipv4_group_takers if frame[:3] == _IPV4_GROUP else self._takers
 
     # Connections
 

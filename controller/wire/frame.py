@@ -123,8 +123,8 @@ def decode(frame: bytes | bytearray | memoryview) -> Packet:
     return _new(UnicastPacket, (4, eth_src, frame[:6], source, destination))
 
 
-decode_once = lru_cache(maxsize=2)(decode)
-"""`decode`, for a frame at which several cores look one after the other."""
+decode_once = lru_cache(maxsize=64)(decode)
+"""`decode`, for frames at which several cores look one after the other: each at all that came together."""
 
 
 def _decode_short(frame: bytes, size: int) -> Packet:

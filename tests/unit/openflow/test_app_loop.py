@@ -95,6 +95,18 @@ def test_a_failure_costs_one_event_and_no_deadline(caplog: pytest.LogCaptureFixt
     assert "Noting: The handling of PacketReceived failed." in caplog.text and FAULT in caplog.text
 
 
+def test_packets_that_came_together_fail_one_by_one_in_one_turn() -> None:
+    with serving(NotingApp) as (app,):
+        app.core.effects[PacketReceived] = LookupError(FAULT)
+        packets = [PacketReceived(9, port_no, bytes(60)) for port_no in range(1, 4)]
+        before = sum(app.turns.reading().counts)
+        app.ask(lambda: app.packets_received(packets))
+        assert told_until(app.core, PacketReceived) == packets[:1]
+        assert [app.core.told.get_nowait() for _ in packets[1:]] == packets[1:]
+        assert app.ask(lambda: app.notices["handler-failed"]) == 3
+        assert sum(app.turns.reading().counts) - before <= 3, "the turn of the packets, and of a question or two"
+
+
 class Asked(NotingApp):
     """An app that counts how often its core is asked for its next deadline."""
 

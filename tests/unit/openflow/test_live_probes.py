@@ -80,8 +80,7 @@ class Bench:
         return self.ask(do="probe-look", id=number, **fields)
 
     def feed(self, *dpids: int) -> None:
-        for dpid in dpids:
-            self.app.packet_received(PacketReceived(dpid, 1, b"", False))
+        self.app.packets_received([PacketReceived(dpid, 1, b"", False) for dpid in dpids])
 
     def on_loop(self, work: Callable[[], Any]) -> Any:
         return self.app.ask(work)

@@ -128,18 +128,23 @@ def test_a_loop_that_rests_wakes_for_what_is_due_at_about_one_time_but_once(reac
 
 
 class Switch:
-    """The far end of a connection; `messages` are what has been taken of what it sends."""
+    """The far end of a connection.
+
+    `messages` are what has been taken of what it sends, `counts` how many were after each reading.
+    """
 
     def __init__(self, reactor: Reactor, timeout_s: float = 5.0, capacity_bytes: int = 1 << 20) -> None:
         near, self.socket = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.socket.settimeout(TIMEOUT_S)
         self.ended, self.messages, self.given = threading.Event(), list[bytes](), list[int]()
+        self.counts = list[int]()
         datapath = SimpleNamespace(socket=near, address="there", ofproto=SimpleNamespace(OFP_VERSION=4))
         self.connection = Connection(
             datapath,
             reactor,
             self._take,
+            self._read_out,
             self._give,
             lambda _connection: self.ended.set(),
             self._refused,
@@ -155,6 +160,9 @@ class Switch:
             return False
         self.messages.append(message)
         return kind != BARRIER
+
+    def _read_out(self) -> None:
+        self.counts.append(len(self.messages))
 
     def _refused(self, _connection: Connection, reason: str) -> None:
         raise AssertionError(reason)
@@ -219,6 +227,16 @@ def test_a_message_that_is_not_handled_to_its_end_takes_no_other_with_it(
     until(lambda: len(switch.messages) == 4)
     assert switch.messages == sent
     assert f"The message of type {UNHANDLED} of the switch at there was not handled to its end." in caplog.text
+
+
+def test_the_end_of_what_was_read_is_told_even_where_it_ends_the_connection(reactor: Reactor) -> None:
+    switch = Switch(reactor)
+    switch.socket.sendall(openflow(10) * 3)
+    until(lambda: switch.counts == [3])
+    switch.socket.sendall(openflow(10) * 2 + struct.pack("!BBHI", 4, 10, 0, 1))
+    assert switch.ended.wait(TIMEOUT_S)
+    await_work(reactor)
+    assert switch.counts == [3, 5]
 
 
 def test_what_the_apps_leave_goes_to_the_framework(reactor: Reactor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.openflow.southbound import Southbound, packet_in
+from apps.openflow.southbound import PACKETS_AT_ONCE, Southbound, packet_in
 from controller.events import (
     BarrierReplied,
     ControllerRole,
@@ -45,11 +46,13 @@ class App:
         self.takes_lldp = takes_lldp
         self.takes_ipv4_groups = takes_ipv4_groups
         self.packets: list[PacketReceived] = []
+        self.turns: list[int] = []
         self.answers: list[Any] = []
         self.refusals: list[tuple[str, str]] = []
 
-    def packet_received(self, event: PacketReceived) -> None:
-        self.packets.append(event)
+    def packets_received(self, events: Sequence[PacketReceived]) -> None:
+        self.packets += events
+        self.turns.append(len(events))
 
     def answered(self, event: Any) -> None:
         self.answers.append(event)
@@ -172,10 +175,12 @@ def test_lldp_frames_go_to_those_alone_that_want_them(version: int) -> None:
         old = message(10, struct.pack("!IHHBx", 0xFFFFFFFF, len(frame), 7, 1) + frame, version=1)
         data = packet_in_1_3(IN_PORT, frame) if version == 4 else old
         assert southbound.take(Datapath(), version, 10, 11, data)
+    southbound.hand_over()
     assert [event.data for event in discovery.packets] == [lldp, arp, tagged, short]
     assert [event.data for event in other.packets] == [arp, tagged, short]
     southbound.remove(discovery)
     southbound.take(Datapath(), version, 10, 11, data)
+    southbound.hand_over()
     assert len(discovery.packets) == 4
     assert len(other.packets) == 4
 
@@ -190,8 +195,46 @@ def test_frames_to_ipv4_groups_go_to_those_alone_that_want_them() -> None:
     broadcast, host = b"\xff" * 6 + rest, b"\x02\x00\x5e\x00\x00\x16" + rest
     for frame in (report, other_group, broadcast, host):
         assert southbound.take(Datapath(), 4, 10, 11, packet_in_1_3(IN_PORT, frame))
+    southbound.hand_over()
     assert [event.data for event in multicast.packets] == [report, other_group, broadcast, host]
     assert [event.data for event in unicast.packets] == [other_group, broadcast, host]
+
+
+def test_packets_that_come_together_are_one_turn_up_to_a_bound() -> None:
+    southbound, app = Southbound(Unhurried(), lambda _name: False), App()  # type: ignore[arg-type]
+    southbound.add(app, 0xA2)
+    frames = [number.to_bytes(2, "big") for number in range(PACKETS_AT_ONCE + 3)]
+    for frame in frames:
+        assert southbound.take(Datapath(), 4, 10, 11, packet_in_1_3(IN_PORT, frame))
+    assert app.turns == [PACKETS_AT_ONCE]
+    southbound.hand_over()
+    southbound.hand_over()
+    assert app.turns == [PACKETS_AT_ONCE, 3]
+    assert [event.data for event in app.packets] == frames
+
+
+def test_what_a_switch_said_before_is_heard_before() -> None:
+    told: list[Any] = []
+
+    class Both(App):
+        def packets_received(self, events: Sequence[PacketReceived]) -> None:
+            told.extend(event.data for event in events)
+
+        def answered(self, event: Any) -> None:
+            told.append(type(event))
+
+    southbound = Southbound(Unhurried(), lambda _name: False)  # type: ignore[arg-type]
+    southbound.add(Both(), 0xA2)
+    ends = bytes(range(12))
+    first, lldp, last = ends + b"\x08\x00", ends + b"\x88\xcc", ends + b"\x08\x06"
+
+    def take(kind: int, data: bytes, xid: int = 11) -> bool:
+        return southbound.take(Datapath(), 4, kind, xid, data)
+
+    assert take(10, packet_in_1_3(IN_PORT, first)) and take(21, message(21, b"", 4, OURS), OURS)
+    assert take(10, packet_in_1_3(IN_PORT, lldp)) and take(10, packet_in_1_3(IN_PORT, last))
+    assert not take(12, message(12, b"", 4, THEIRS), THEIRS)
+    assert told == [first, BarrierReplied, lldp, last]
 
 
 def test_one_app_tells_who_was_refused_and_the_log_where_there_is_none(caplog: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,8 @@ class Server:
 
     def _connected(self, stream: Any, address: Any) -> None:
         datapath = SimpleNamespace(socket=stream, address=address, ofproto=SimpleNamespace(OFP_VERSION=4))
-        made = Connection(datapath, self._reactor, self._take, self._give, self._ended, self._refused, 5.0)
+        taken = self._take, lambda: None
+        made = Connection(datapath, self._reactor, *taken, self._give, self._ended, self._refused, 5.0)
         made.is_up = self.are_up
         self.connections.append(made)
         made.begin()
