@@ -36,7 +36,8 @@ def sources() -> list[str]:
 
 
 def is_left_out(source: str) -> bool:
-    return any(source == name or source.startswith(f"{name}/") for name in TABLE["left-out"])
+    by_itself = source in TABLE["modules"]
+    return any(source == name or (source.startswith(f"{name}/") and not by_itself) for name in TABLE["left-out"])
 
 
 def is_listed(source: str) -> bool:
