@@ -16,9 +16,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.generated_fabrics import KINDS, START_S, Fault, generated
+from benchmarks.generated_fabrics import KINDS, START_S, Fault, Run, generated
 from benchmarks.measure import print_table
 from controller.anomaly.live import AnomalyCore
+from controller.anomaly.live_events import AnomalyTurned, PortsSampled
 from controller.anomaly.live_faults import in_order
 from controller.anomaly.live_members import member_name
 from controller.config.anomaly_settings import Anomaly
@@ -50,39 +51,59 @@ class Outcome(NamedTuple):
     member_days: float
 
 
-def judged(seed: int, hours: tuple[float, float, float], faults: int, least_own_windows: int) -> Outcome:
-    """Have a fabric watched with settings that are the default ones otherwise."""
-    calm_s, fault_s, between_s = (each * HOUR_S for each in hours)
-    run = generated(seed, calm_s, fault_s, between_s, faults, POLL_S)
-    settings = Anomaly(least_own_windows=least_own_windows)
-    core = AnomalyCore(settings, POLL_S)
-    for event in run.events:
-        core.handle(event, 0.0)
-    late_s = 2 * settings.interval_s * settings.window_samples
-    told: dict[Fault, Found] = {}
-    concerned, false = 0, Counter[str]()
-    for sample in run.samples():
-        effects = list(core.handle(sample, 0.0))
-        while core.next_deadline() is not None:
-            effects += core.handle(DeadlineReached(), 0.0)
-        ranked = list(in_order(core.faults.told))
+class Watch:
+    """A core that watches a run, and what it told."""
+
+    def __init__(self, run: Run, settings: Anomaly) -> None:
+        self._run = run
+        self._core = AnomalyCore(settings, POLL_S)
+        for event in run.events:
+            self._core.handle(event, 0.0)
+        self._late_s = 2 * settings.interval_s * settings.window_samples
+        self._told: dict[Fault, Found] = {}
+        self._concerned, self._false = 0, Counter[str]()
+
+    def take(self, sample: PortsSampled) -> None:
+        """Have a sample judged, and note who is told."""
+        effects = list(self._core.handle(sample, 0.0))
+        while self._core.next_deadline() is not None:
+            effects += self._core.handle(DeadlineReached(), 0.0)
+        ranked = list(in_order(self._core.faults.told))
         for effect in effects:
-            if effect.state is not State.RAISED:
-                continue
-            at_s = effect.at_s - START_S
-            named = {effect.anomaly.member, effect.anomaly.other_end}
-            current = [fault for fault in run.faults if fault.start_s <= at_s <= fault.end_s + late_s]
-            right = [fault for fault in current if named & set(map(member_name, fault.members))]
-            if right:
-                first = ranked[0] == effect.anomaly.key
-                told.setdefault(right[0], Found(right[0].kind, at_s - right[0].start_s, first))
-            elif any(named & set(map(member_name, fault.concerned)) for fault in current):
-                concerned += 1
-            else:
-                false[effect.anomaly.verdict] += 1
-    missed = (Found(fault.kind, None, False) for fault in run.faults if fault not in told)
+            if effect.state is State.RAISED:
+                self._raised(effect, is_first=ranked[0] == effect.anomaly.key)
+
+    def _raised(self, effect: AnomalyTurned, is_first: bool) -> None:
+        at_s = effect.at_s - START_S
+        named = {effect.anomaly.member, effect.anomaly.other_end}
+        current = [fault for fault in self._run.faults if fault.start_s <= at_s <= fault.end_s + self._late_s]
+        right = [fault for fault in current if named & set(map(member_name, fault.members))]
+        if right:
+            self._told.setdefault(right[0], Found(right[0].kind, at_s - right[0].start_s, is_first))
+        elif any(named & set(map(member_name, fault.concerned)) for fault in current):
+            self._concerned += 1
+        else:
+            self._false[effect.anomaly.verdict] += 1
+
+    def outcome(self, days: float) -> Outcome:
+        """Return what became of the faults of a run that took so many days."""
+        missed = (Found(fault.kind, None, False) for fault in self._run.faults if fault not in self._told)
+        found = (*self._told.values(), *missed)
+        return Outcome(found, self._concerned, dict(self._false), self._run.members * days)
+
+
+def judged(
+    seed: int, hours: tuple[float, float, float], faults: int, kinds: Sequence[str], settings: Sequence[Anomaly]
+) -> tuple[Outcome, ...]:
+    """Have a fabric watched, with each of the settings at the same time."""
+    calm_s, fault_s, between_s = (each * HOUR_S for each in hours)
+    run = generated(seed, calm_s, fault_s, between_s, faults, POLL_S, kinds)
+    watches = [Watch(run, each) for each in settings]
+    for sample in run.samples():
+        for watch in watches:
+            watch.take(sample)
     days = (calm_s + faults * (fault_s + between_s)) / 86_400
-    return Outcome((*told.values(), *missed), concerned, dict(false), run.members * days)
+    return tuple(watch.outcome(days) for watch in watches)
 
 
 def main() -> None:
@@ -91,15 +112,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the first run; each has the next one")
     parser.add_argument("--hours", type=float, nargs=3, default=(8.0, 1.5, 2.0), help="calm, of a fault, after it")
     parser.add_argument("--faults", type=int, default=3, help="of each run, one after the other")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="of faults")
     parser.add_argument("--least-own-windows", type=int, default=Anomaly().least_own_windows, help="as in the policy")
+    parser.add_argument("--margin", type=float, nargs="+", default=[Anomaly().margin], help="as in the policy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.runs)
+    settings = [Anomaly(least_own_windows=args.least_own_windows, margin=margin) for margin in args.margin]
     with ProcessPoolExecutor(args.jobs) as pool:
-        futures = [
-            pool.submit(judged, seed, tuple(args.hours), args.faults, args.least_own_windows) for seed in seeds
-        ]
-        print_outcomes([future.result() for future in futures])
+        given = tuple(args.hours), args.faults, args.kinds, settings
+        futures = [pool.submit(judged, seed, *given) for seed in seeds]
+        outcomes = list(zip(*(future.result() for future in futures), strict=True))
+    for margin, of_margin in zip(args.margin, outcomes, strict=True):
+        if len(outcomes) > 1:
+            print(f"\nmargin {margin:g}")
+        print_outcomes(of_margin)
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:

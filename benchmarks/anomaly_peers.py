@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from generated_members import INTERVAL_S, generated_members
@@ -147,8 +148,19 @@ def asd_series(data: Path) -> tuple[list[RawSeries], dict[str, NDArray[np.bool_]
     return series, {server: file[f"{server}_label"] > 0 for server in servers}, test_from_s
 
 
-def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_s: float) -> dict[str, float]:
-    """Count labelled events that a flagged window touches, and flagged windows that touch none."""
+class Flagged(NamedTuple):
+    """Labelled events, those that a flagged window touches, flagged windows that touch none, and days of servers."""
+
+    events: int
+    hits: int
+    false: int
+    days: float
+
+
+def flagged_windows(
+    found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_s: float, threshold: float = 1.0
+) -> Flagged:
+    """Count what windows say whose score is above a threshold."""
     (group,) = found.groups
     window, ends_s = found.settings.window_samples, found.ends_s
     ends = np.rint((ends_s - test_from_s) / ASD_INTERVAL_S).astype(int)
@@ -157,12 +169,18 @@ def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_
     for column, server in enumerate(group.members):
         label = labels[server]
         edges = np.diff(label.astype(int), prepend=0, append=0)
-        flagged = ends[(group.scores[:, column] > 1) & (ends > 0)]
+        flagged = ends[(group.scores[:, column] > threshold) & (ends > 0)]
         for start, stop in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
             events += 1
-            hits += bool(np.any((flagged > start) & (flagged - window < stop)))
-        false += sum(not label[max(0, end - window) : end].any() for end in flagged)
+            hits += int(np.any((flagged > start) & (flagged - window < stop)))
+        false += sum(not label[max(0, end - window) : end].any() for end in flagged.tolist())
         days += len(label) * ASD_INTERVAL_S / DAY_S
+    return Flagged(events, hits, false, days)
+
+
+def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_s: float) -> dict[str, float]:
+    """Return recall of labelled events, and false windows per server and day."""
+    events, hits, false, days = flagged_windows(found, labels, test_from_s)
     return {"events": events, "recall": hits / events, "false windows per server and day": false / days}
 
 

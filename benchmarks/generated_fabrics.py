@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,11 +58,19 @@ class Run(NamedTuple):
     samples: Callable[[], Iterator[PortsSampled]]
 
 
-def generated(seed: int, calm_s: float, fault_s: float, between_s: float, faults: int, poll_s: float) -> Run:
+def generated(
+    seed: int,
+    calm_s: float,
+    fault_s: float,
+    between_s: float,
+    faults: int,
+    poll_s: float,
+    kinds: Sequence[str] = KINDS,
+) -> Run:
     """Return a run: `calm_s` without a fault, then `faults` of `fault_s` each, with `between_s` after each of them.
 
     The seed decides on topology and size, who sends how much to whom by which paths, how that changes over the day
-    and from minute to minute, what the faults are and how bad.
+    and from minute to minute, what the faults are, of the `kinds` given, and how bad.
     """
     rng = np.random.default_rng(seed)
     name, graph = _drawn_fabric(rng)
@@ -77,7 +85,7 @@ def generated(seed: int, calm_s: float, fault_s: float, between_s: float, faults
     for number in range(faults):
         start_s = calm_s + number * (fault_s + between_s)
         span = slice(round(start_s / GRID_S), round((start_s + fault_s) / GRID_S))
-        kind = str(rng.choice(KINDS))
+        kind = str(rng.choice(kinds))
         members, concerned = _fault(kind, rng, fabric, rates, share_lost, errors, drops, cpu, span)
         made.append(Fault(kind, start_s, start_s + fault_s, members, concerned))
 

@@ -12,7 +12,7 @@ from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import MemberKey, OpenAnomaly
 from controller.anomaly.live_members import NO_ROW
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 _ARRAYS = ("windows", "largest", "largest_own", "recent", "quiet", "accumulator", "reference", "usual")
 _OPEN_FIELDS = tuple(field for field in OpenAnomaly._fields if field != "key")
 BINS_AT_MOST = 100_000

@@ -102,7 +102,7 @@ class Anomaly:
         SettingType.CHOICE, "keep", "Whether standing differences between peers count.", ("keep", "remove")
     )
     leave_one_out: bool = other(
-        SettingType.BOOLEAN, True, "In groups of two or three, bins are as small as without any one member."
+        SettingType.BOOLEAN, True, "In groups of two to four, bins are as small as without any one member."
     )
     own_history: bool = other(
         SettingType.BOOLEAN, True, "Whether the past of a member itself is a second witness beside its peers."

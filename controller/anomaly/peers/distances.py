@@ -14,8 +14,8 @@ from controller.anomaly.peers.kernel import fill_pair_distances
 
 Floats = NDArray[np.float64]
 
-SMALL_GROUP = 3
-"""One member of so few has more than the quarter of the samples that quartiles withstand."""
+SMALL_GROUP = 4
+"""One member of so few has a quarter of the samples or more, and a quartile is one of them."""
 CACHED_VALUES = 1 << 16
 """Differences worked on at a time, so that they stay in the processor's cache."""
 WORTH_COMPILING = 1 << 24

@@ -102,12 +102,28 @@ def test_bins_are_capped_and_have_a_floor():
     assert np.isnan(bin_sizes(np.full((1, 2, 4), np.nan), 1000)[0])
 
 
-def test_one_of_three_does_not_widen_the_bins_that_show_it():
-    samples = np.random.default_rng(5).normal(50, 5, (4, 3, 60))
+@pytest.mark.parametrize("members", [2, 3, 4])
+@pytest.mark.parametrize("further", [100, -40])
+def test_one_of_few_does_not_widen_the_bins_that_show_it(members: int, further: float):
+    samples = np.random.default_rng(5).normal(50, 5, (4, members, 60))
+    usual = bin_sizes(samples, 1000)
+    samples[:, 1] += further
+    assert (bin_sizes(samples, 1000, leave_one_out=True) < 1.5 * usual).all()
+
+
+@pytest.mark.parametrize("members", [3, 4])
+def test_bins_as_the_article_has_them_are_widened_by_one_of_few(members: int):
+    samples = np.random.default_rng(5).normal(50, 5, (4, members, 60))
     usual = bin_sizes(samples, 1000)
     samples[:, 1] += 100
     assert (bin_sizes(samples, 1000) > 5 * usual).all()
-    assert (bin_sizes(samples, 1000, leave_one_out=True) < 1.5 * usual).all()
+
+
+def test_one_of_five_widens_no_bins():
+    samples = np.random.default_rng(5).normal(50, 5, (4, 5, 60))
+    usual = bin_sizes(samples, 1000)
+    samples[:, 1] += 100
+    assert (bin_sizes(samples, 1000) < 2 * usual).all()
 
 
 def test_the_median_form_singles_out_the_same_member():
