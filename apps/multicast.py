@@ -38,8 +38,6 @@ from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
-from controller.multicast.findings import findings
-from controller.multicast.journal_check import JournalCheck
 from controller.multicast.present import present_decisions
 from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
@@ -251,13 +249,13 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         return refusal(QuestionRefused(text, reason=ENGINE_UNCONFIRMED))
 
     def _begin_search(self) -> tuple[Callable[[], Any], Callable[[Any], Iterator[Document | None]]]:
-        check, directory = JournalCheck(self.core, self.log.keys_waiting()), own_state_dir()
+        check, directory = self.core.journal_check(self.log.keys_waiting()), own_state_dir()
 
         def search(read: tuple[list[tuple[str, str]], dict[str, Document]]) -> Iterator[Document | None]:
             faults, values = read
             yield from ({"kind": "file-unreadable", "text": f"{name} cannot be read: {why}."} for name, why in faults)
             yield from check.search(values, time.monotonic())
-            yield from findings(self.core)
+            yield from self.core.findings.search()
 
         return lambda: (list(unreadable_files(directory)), read_values(directory / LOG_NAME)), search
 

@@ -32,7 +32,6 @@ from controller.events import (
 from controller.log import WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.multicast.figures import multicast_figures, switch_figures
 from controller.rules.confirmation import ConfirmationClock
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
@@ -132,8 +131,8 @@ def time_joins(count: int) -> None:
 
 def figures(core: MulticastCore) -> None:
     """Make what a scrape is told of the core."""
-    multicast_figures(core)
-    list(switch_figures(core))
+    core.figures.all()
+    list(core.figures.by_switch())
 
 
 def rounds(bench: Bench, count: int, per_round: int) -> list[Measurement]:

@@ -15,7 +15,7 @@ from controller.config.vlans import UNTAGGED
 from controller.discovery.detection import ProbingPace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
-from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, vlan_figures
+from controller.multicast.figures import OTHER_VLANS, FiguresView
 from controller.rules.inspection import Inspection
 from controller.snapshot.events import Severity
 
@@ -64,13 +64,13 @@ def discovery_figures(pace: ProbingPace) -> list[Metric]:
 
 def core_figures(core: MulticastCore) -> list[Metric]:
     """Return what the multicast core tells: groups, trees, joins, and every switch."""
-    found = multicast_figures(core)
-    switches = list(switch_figures(core))
+    found = core.figures.all()
+    switches = list(core.figures.by_switch())
     return [
         (metrics.GROUPS, [({}, found.group_count)]),
         (metrics.MEMBERS, [({}, found.member_count)]),
         (metrics.SENDERS, [({}, found.sender_count)]),
-        *_vlan_figures(core),
+        *_vlan_figures(core.figures),
         (
             metrics.DECISIONS,
             [
@@ -138,10 +138,10 @@ def staged_figures(counts: Mapping[str, int]) -> list[Metric]:
     return [(metrics.STAGED_DECISIONS, [({"verdict": verdict}, count) for verdict, count in counts.items()])]
 
 
-def _vlan_figures(core: MulticastCore) -> list[Metric]:
+def _vlan_figures(figures: FiguresView) -> list[Metric]:
     """Return what the multicast core tells of each VLAN, by its id, ``untagged`` or ``other``."""
     names = {0: UNTAGGED, OTHER_VLANS: "other"}
-    counted = [({"vlan": names.get(vlan_id, vlan_id)}, found) for vlan_id, found in vlan_figures(core).items()]
+    counted = [({"vlan": names.get(vlan_id, vlan_id)}, found) for vlan_id, found in figures.by_vlan().items()]
     families = (metrics.VLAN_GROUPS, metrics.VLAN_MEMBERS, metrics.VLAN_SENDERS)
     return [(family, [(labels, found[at]) for labels, found in counted]) for at, family in enumerate(families)]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controller.multicast.findings import Finding, finding
-from controller.multicast.journal import group_of
+from controller.multicast.journal import MulticastJournal, group_of
+from controller.multicast.pending_writes import PendingWrites
+from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip
-
-if TYPE_CHECKING:
-    from controller.multicast.core import MulticastCore
 
 Value = Mapping[str, Any]
 
@@ -22,32 +21,39 @@ class JournalCheck:
     the keys `not_committed`.
     """
 
-    def __init__(self, core: MulticastCore, not_committed: Iterable[str] = ()) -> None:
-        self._core = core
-        self._passed_over = core.pending_writes.watch()
+    def __init__(
+        self,
+        journal: MulticastJournal,
+        pending_writes: PendingWrites,
+        names: Names,
+        not_committed: Iterable[str] = (),
+    ) -> None:
+        self._journal = journal
+        self._pending_writes = pending_writes
+        self._names = names
+        self._passed_over = pending_writes.watch()
         self._passed_over |= {group for group in map(group_of, not_committed) if group is not None}
 
     def search(self, values: Mapping[str, Value], now: float) -> Iterator[Finding | None]:
         """Yield what differs, and None at each step that found nothing; `values` are those of the log by key."""
-        core = self._core
         written: dict[bytes, list[Value]] = {}
         for key, value in values.items():
             group = group_of(key)
             if group is not None:
                 written.setdefault(group, []).append(value)
-        known = core.journal.groups()
+        known = self._journal.groups()
         try:
             for address in [*known, *(address for address in written if address not in known)]:
                 if address in self._passed_over:
                     yield None
                     continue
                 kept = _essence(written.get(address, ()))
-                present = _essence(core.journal.group_values(address, now))
+                present = _essence(self._journal.group_values(address, now))
                 unlike = [name for name, what in present.items() if kept[name] != what]
                 text = f"The journal says otherwise of {format_ip(address)} than is the case: {', '.join(unlike)}."
-                yield finding(core, "journal-differs", text, group=address) if unlike else None
+                yield finding(self._names, "journal-differs", text, group=address) if unlike else None
         finally:
-            core.pending_writes.unwatch()
+            self._pending_writes.unwatch()
 
 
 def _essence(values: Iterable[Value]) -> dict[str, object]:

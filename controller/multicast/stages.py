@@ -21,6 +21,8 @@ from controller.multicast.due import Due, Grace
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
+from controller.multicast.figures import FiguresView
+from controller.multicast.findings import Findings
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.following import Following
@@ -30,6 +32,7 @@ from controller.multicast.group_changes import GroupChanges
 from controller.multicast.group_view import GroupView
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal
+from controller.multicast.journal_check import JournalCheck
 from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.membership_policer import MembershipPolicer
@@ -393,6 +396,35 @@ class MulticastStages:
             self.restart,
             self.due,
             perform,
+        )
+
+        # What is counted, and what does not fit together
+        self.figures = FiguresView(
+            in_force,
+            self.installer,
+            self.fabric,
+            self.vlan_ports,
+            self.switches,
+            self.feed.names,
+            self.plane,
+            self.admission,
+            self.aliases,
+            self.swapping,
+            self.memberships,
+            self.router_view,
+            self.topology,
+        )
+        self.journal_check = partial(JournalCheck, self.journal, self.pending_writes, self.feed.names)
+        self.findings = Findings(
+            self.feed.names,
+            in_force,
+            self.fabric,
+            self.fabric_names,
+            self.switches,
+            self.plane,
+            self.membership,
+            self.static,
+            self.legs,
         )
 
     @property

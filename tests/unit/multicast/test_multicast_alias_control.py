@@ -12,7 +12,6 @@ from controller.config.service_classes import ServiceClass
 from controller.config.terms import parse_prefix
 from controller.multicast import alias_control
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.figures import multicast_figures
 from controller.service_classes.goals import Goal, GoalKind
 from controller.wire.addresses import parse_ip
 from wire_frames import fields_of
@@ -244,5 +243,5 @@ def test_what_is_measured_is_shown(make):
     document = world.core.group_view.group(GROUP)
     assert document["queue_packets"] > 0
     assert 0 < document["utilisation_pct"] <= 100
-    assert multicast_figures(world.core).alias_count == len(document["aliases"]) > 0
-    assert multicast_figures(world.core).alias_moves == {"efficiency": len(moves(world))}
+    assert world.core.figures.all().alias_count == len(document["aliases"]) > 0
+    assert world.core.figures.all().alias_moves == {"efficiency": len(moves(world))}

@@ -13,7 +13,6 @@ from controller.config.vlans import PortVlans
 from controller.events import DeadlineReached, SwitchDisconnected
 from controller.kernel.domains import in_domain
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.journal_check import JournalCheck
 from controller.rules.compile import tree_version_of
 from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.wire.addresses import parse_ip
@@ -238,7 +237,7 @@ def test_with_the_log_a_restart_finds_every_alias_and_sends_no_edit(world):
     check(world)
     found = [
         f
-        for f in JournalCheck(world.core).search({e.key: e.value for e in world.log.read() if e.value}, world.now)
+        for f in world.core.journal_check().search({e.key: e.value for e in world.log.read() if e.value}, world.now)
         if f
     ]
     assert found == []

@@ -10,7 +10,6 @@ import pytest
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.multicast.events import LoadsMeasured
-from controller.multicast.journal_check import JournalCheck
 from controller.trees.cables import told_apart
 from restored_log import read_entries
 from topology.events import LinkUp
@@ -106,7 +105,7 @@ def test_the_log_says_which_cable_a_group_has_whatever_is_beside_it(spread, name
         world.settle()
         world.advance(1.0)
         values = {entry.key: entry.value for entry in world.log.read()}
-        assert not any(JournalCheck(world.core).search(values, world.now))
+        assert not any(world.core.journal_check().search(values, world.now))
         assert sum(len(value["links"]) for key, value in values.items() if key.startswith("tree/")) == len(GROUPS)
 
 

@@ -13,7 +13,6 @@ from controller.config.settings import Limits, Multicast, Querier, RouterPorts
 from controller.events import PacketReceived
 from controller.membership.querier import FAMILIES
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.findings import findings
 from controller.wire.addresses import format_mac
 from controller.wire.dpids import format_dpid
 from controller.wire.encode import encode
@@ -282,9 +281,9 @@ def test_a_controller_that_has_just_started_tells_of_no_join():
 
 
 def test_two_names_of_one_fabric_are_a_finding(named):
-    assert not [one for one in findings(named.core) if one and one["kind"] == "fabric-named-twice"]
+    assert not [one for one in named.core.findings.search() if one and one["kind"] == "fabric-named-twice"]
     named.mend(2, 3)
-    (found,) = (one for one in findings(named.core) if one and one["kind"] == "fabric-named-twice")
+    (found,) = (one for one in named.core.findings.search() if one and one["kind"] == "fabric-named-twice")
     assert found["text"] == "The fabric right on line 4 of the policy file is the fabric left: links join them."
 
 

@@ -12,8 +12,6 @@ from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import Labelled, NamedSwitch, SwitchPort
 from controller.config.vlans import UNTAGGED_ONLY, PortVlans, VlanEntry, Vlans
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.findings import findings
-from controller.multicast.journal_check import JournalCheck
 from controller.wire.addresses import parse_ip
 from controller.wire.dpids import format_dpid
 
@@ -24,7 +22,7 @@ OPEN = Policy(
 
 
 def found(world):
-    return [finding for finding in findings(world.core) if finding is not None]
+    return [finding for finding in world.core.findings.search() if finding is not None]
 
 
 def kinds(world):
@@ -162,7 +160,7 @@ def test_the_journal_says_what_is_whatever_happens_meanwhile(make_world, number)
     for _ in range(40):
         for _ in range(3):
             happens()
-        check = JournalCheck(world.core)
+        check = world.core.journal_check()
         happens()
         steps = check.search(log(world), world.now)
         for step in steps:
@@ -170,7 +168,7 @@ def test_the_journal_says_what_is_whatever_happens_meanwhile(make_world, number)
             if draw.random() < 0.2:
                 happens()
     world.advance(1.0)
-    assert unlike(world, JournalCheck(world.core)) == []
+    assert unlike(world, world.core.journal_check()) == []
     assert len([key for key in log(world) if key.startswith("tree/")]) == 5
 
 
@@ -183,19 +181,19 @@ def test_what_the_journal_has_not_or_has_too_much_is_found(make_world):
     values = log(world)
     name = "239.1.2.3"
     heard = {key: value for key, value in values.items() if key.startswith("heard/")}
-    assert unlike(world, JournalCheck(world.core)) == []
-    assert unlike(world, JournalCheck(world.core), {}) == [(name, "ports with members, senders, links.")]
+    assert unlike(world, world.core.journal_check()) == []
+    assert unlike(world, world.core.journal_check(), {}) == [(name, "ports with members, senders, links.")]
     key, value = next((key, value) for key, value in heard.items() if value["members"])
     one = {**values, key: {**value, "members": []}}
-    assert unlike(world, JournalCheck(world.core), one) == [(name, "ports with members.")]
+    assert unlike(world, world.core.journal_check(), one) == [(name, "ports with members.")]
     key, value = next((key, value) for key, value in heard.items() if value["senders"])
     none = {**values, key: {**value, "senders": []}}
-    assert unlike(world, JournalCheck(world.core), none) == [(name, "senders.")]
+    assert unlike(world, world.core.journal_check(), none) == [(name, "senders.")]
     other = {**values, f"tree/{name}": {"group": name, "tree_version": 0, "links": []}}
-    assert unlike(world, JournalCheck(world.core), other) == [(name, "links.")]
-    assert unlike(world, JournalCheck(world.core, [f"tree/{name}", "drain/1"]), other) == []
+    assert unlike(world, world.core.journal_check(), other) == [(name, "links.")]
+    assert unlike(world, world.core.journal_check([f"tree/{name}", "drain/1"]), other) == []
     more = {**values, "heard/239.9.9.9/1": value, "heard/nonsense/1": value, "drain/1": {"dpid": 1}}
-    assert [group for group, _ in unlike(world, JournalCheck(world.core), more)] == ["239.9.9.9"]
+    assert [group for group, _ in unlike(world, world.core.journal_check(), more)] == ["239.9.9.9"]
 
 
 def test_vlans_of_ports_that_turn_out_to_be_cabled_to_each_other_are_named(make_world):

@@ -18,7 +18,6 @@ from controller.config.service_class_settings import Aliases, StaticTrees
 from controller.config.settings import Limits, Multicast, Querier
 from controller.config.terms import parse_prefix
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.figures import multicast_figures
 from controller.wire.addresses import is_link_scope_group, parse_ip
 from controller.wire.packets import RecordType
 
@@ -205,7 +204,7 @@ class Events(RuleBasedStateMachine):
     @invariant()
     def counts_are_those_of_the_tables(self):
         if hasattr(self, "world"):
-            core, found = self.world.core, multicast_figures(self.world.core)
+            core, found = self.world.core, self.world.core.figures.all()
             members = [m for m in core.membership.members() if m.admitted and not is_link_scope_group(m.group)]
             senders = [s for group in core.plane.groups.values() for s in group.senders.values() if s.admitted]
             assert (found.member_count, found.sender_count) == (len(members), len(senders))

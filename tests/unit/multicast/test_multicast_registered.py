@@ -15,7 +15,6 @@ from controller.config.vlans import PortVlans
 from controller.effects import ActionTaken
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
-from controller.multicast.findings import findings
 from controller.wire.addresses import format_ip, parse_ip
 from controller.wire.encode import encode
 from controller.wire.ethernet import without_tag
@@ -220,7 +219,7 @@ def test_a_restarted_controller_sends_not_one_edit_and_loses_nobody(world):
     world.advance(14.0)
     assert world.applied == 0
     assert world.sends("h1", GROUP) == EVERYBODY
-    assert not list(filter(None, findings(world.core)))
+    assert not list(filter(None, world.core.findings.search()))
 
 
 def static(world, name, vlan_id, present=True):
@@ -259,7 +258,7 @@ def test_a_policy_that_adds_and_takes_the_line_moves_the_groups_of_the_line_alon
         assert world.sends("h1", GROUP) == EVERYBODY
         assert started(world, "h13", GROUP) == {}
         assert rules_of(world, OTHER) == others
-        assert not list(filter(None, findings(world.core)))
+        assert not list(filter(None, world.core.findings.search()))
         world.use(OPEN)
         assert world.sends("h1", GROUP) == in_source
         assert started(world, "h13", GROUP) == dict.fromkeys(IN_HOME, 1)
@@ -415,7 +414,7 @@ def test_each_receiver_gets_each_packet_once_whatever_happened_before(seed, vers
             world.crossed.clear()
             world.sends("h1", GROUP)
             assert set(world.crossed.values()) <= {1}
-    assert not list(filter(None, findings(world.core)))
+    assert not list(filter(None, world.core.findings.search()))
     world.advance(2.0)
     before = world.rules()
     world.restart(policy=world.core.policy)

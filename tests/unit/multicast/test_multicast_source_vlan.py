@@ -6,7 +6,6 @@ import pytest
 
 from controller.config.vlans import PortVlans
 from controller.kernel.domains import in_domain
-from controller.multicast.findings import findings
 
 from .registered_world import EVERYBODY, GROUP, HOME, OTHER, PORTS, SOURCE, RegisteredWorld, access, join_all
 from .vlan_world import started
@@ -32,7 +31,7 @@ def test_a_source_vlan_that_no_port_has_any_more_ends_its_streams_alone_and_come
     assert started(world, "h1", GROUP) == {}, "it sends in a VLAN that gets the group from elsewhere"
     assert world.sends("h9", OTHER) == {("h3", ()): 1}
     assert not world.refused_edits()
-    assert not list(filter(None, findings(world.core)))
+    assert not list(filter(None, world.core.findings.search()))
     world.advance(2.0)
     world.moved(whole)
     for name, vlan_id in (("h2", SOURCE), ("h7", SOURCE), ("h10", SOURCE)):
@@ -42,4 +41,4 @@ def test_a_source_vlan_that_no_port_has_any_more_ends_its_streams_alone_and_come
     world.crossed.clear()
     world.sends("h1", GROUP)
     assert set(world.crossed.values()) == {1}
-    assert not list(filter(None, findings(world.core)))
+    assert not list(filter(None, world.core.findings.search()))
