@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+from controller.wire.addresses import format_mac
 
 OFPP_CONTROLLER = 0xFFFFFFFD
 """Reserved port number of OpenFlow 1.3 for the controller; the 1.0 lowering translates it to 0xfffd."""
@@ -11,6 +13,8 @@ OFPP_CONTROLLER = 0xFFFFFFFD
 
 OFPP_IN_PORT = 0xFFFFFFF8
 """Reserved port number of OpenFlow 1.3 for the port by which the packet came; in 1.0 it is 0xfff8."""
+
+_PORTS = {OFPP_CONTROLLER: "controller", OFPP_IN_PORT: "in_port"}
 
 
 class Match(NamedTuple):
@@ -43,11 +47,21 @@ class Output(NamedTuple):
 
     port_no: int
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"output:{_PORTS.get(self.port_no, self.port_no)}"
+
 
 class SetEthDst(NamedTuple):
     """Rewrite the destination MAC address."""
 
     mac: bytes
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"set eth_dst:{format_mac(self.mac)}"
 
 
 class SetQueue(NamedTuple):
@@ -59,6 +73,11 @@ class SetQueue(NamedTuple):
     queue_id: int
     kind: str = "queue"
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"queue:{self.queue_id}"
+
 
 class SetDscp(NamedTuple):
     """Give an IP packet another code point, 0 to 63 (RFC 2474); `kind` keeps it unequal to other actions.
@@ -68,6 +87,11 @@ class SetDscp(NamedTuple):
 
     dscp: int
     kind: str = "dscp"
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"set ip_dscp:{self.dscp}"
 
 
 class PushVlan(NamedTuple):
@@ -79,6 +103,11 @@ class PushVlan(NamedTuple):
     vlan_id: int
     kind: str = "push-vlan"
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"push vlan:{self.vlan_id}"
+
 
 class SetVlan(NamedTuple):
     """Give the tag of a tagged frame another id (1 to 4094); `kind` keeps it unequal to other actions."""
@@ -86,11 +115,21 @@ class SetVlan(NamedTuple):
     vlan_id: int
     kind: str = "set-vlan"
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"set vlan:{self.vlan_id}"
+
 
 class PopVlan(NamedTuple):
     """Take the outermost VLAN tag off a tagged frame."""
 
     kind: str = "pop-vlan"
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return "pop vlan"
 
 
 class ToGroup(NamedTuple):
@@ -99,12 +138,22 @@ class ToGroup(NamedTuple):
     group_id: int
     kind: str = "group"
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"group:{self.group_id:#x}"
+
 
 class Goto(NamedTuple):
     """Continue in a later table (OpenFlow 1.3 only); always last. `kind` keeps it unequal to other actions."""
 
     table: int
     kind: str = "goto"
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"goto:{self.table}"
 
 
 class Meter(NamedTuple):
@@ -113,11 +162,21 @@ class Meter(NamedTuple):
     meter_id: int
     kind: str = "meter"
 
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"meter:{self.meter_id}"
+
 
 class Opaque(NamedTuple):
     """An action or instruction read from a switch that the model cannot say; it is never put."""
 
     raw: bytes
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"other:{self.raw.hex()}"
 
 
 Action: TypeAlias = (
@@ -155,11 +214,18 @@ GROUP, METER = "group", "meter"
 """The kinds of resources: what a switch must hold before a flow entry can name it (OpenFlow 1.3 only)."""
 
 
+_UNKNOWN_TYPE = 0xFF
+
+
 class GroupKey(NamedTuple):
     """What identifies a group within a switch; the upper 16 bits of `group_id` are the tag of its app."""
 
     group_id: int
     kind: str = GROUP
+
+    def unknown(self) -> GroupEntry:
+        """Return a group of which no more is known than that it is there: equal to none that is desired."""
+        return GroupEntry(self, _UNKNOWN_TYPE, ())
 
 
 class MeterKey(NamedTuple):
@@ -167,6 +233,10 @@ class MeterKey(NamedTuple):
 
     meter_id: int
     kind: str = METER
+
+    def unknown(self) -> MeterEntry:
+        """Return a meter of which no more is known than that it is there: equal to none that is desired."""
+        return MeterEntry(self, 0, 0)
 
 
 class GroupType(IntEnum):
@@ -184,6 +254,13 @@ class Bucket(NamedTuple):
     weight: int = 0
     watch_port: int | None = None
 
+    @property
+    def text(self) -> str:
+        """The bucket in words; ``drop`` where it does nothing."""
+        parts = [f"weight:{self.weight}"] if self.weight else []
+        parts += [] if self.watch_port is None else [f"watch:{self.watch_port}"]
+        return ", ".join([*parts, *(action.text for action in self.actions)]) or "drop"
+
 
 class GroupEntry(NamedTuple):
     """A group. `type` is a `GroupType`, or what else a switch says."""
@@ -191,6 +268,12 @@ class GroupEntry(NamedTuple):
     key: GroupKey
     type: int
     buckets: tuple[Bucket, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the group in words: `group`, `type` and `buckets`."""
+        known = self.type in GroupType.__members__.values()
+        kind = GroupType(self.type).name.lower() if known else str(self.type)
+        return {"group": f"{self.key.group_id:#x}", "type": kind, "buckets": [bucket.text for bucket in self.buckets]}
 
 
 class MeterEntry(NamedTuple):
@@ -204,6 +287,12 @@ class MeterEntry(NamedTuple):
     burst: int
     is_packets: bool = False
     opaque: bytes = b""
+
+    def document(self) -> dict[str, Any]:
+        """Return the meter in words: `meter`, `rate`, `burst` and `unit`; `other` where the model cannot say all."""
+        unit = "packets/s" if self.is_packets else "kbit/s"
+        meter = {"meter": self.key.meter_id, "rate": self.rate, "burst": self.burst, "unit": unit}
+        return {**meter, "other": self.opaque.hex()} if self.opaque else meter
 
 
 ResourceKey: TypeAlias = GroupKey | MeterKey

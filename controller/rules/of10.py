@@ -12,9 +12,7 @@ from controller.rules.model import (
     Action,
     FlowEntry,
     FlowKey,
-    Goto,
     Match,
-    Meter,
     Opaque,
     Output,
     PopVlan,
@@ -24,7 +22,6 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
-    ToGroup,
 )
 from controller.rules.openflow import (
     HEADER,
@@ -82,8 +79,6 @@ _SET_VLAN_VID = _HH.pack(_OFPAT_SET_VLAN_VID, 8)
 _SET_NW_TOS = _HH.pack(_OFPAT_SET_NW_TOS, 8)
 _STRIP_VLAN = _HH.pack(_OFPAT_STRIP_VLAN, 8)
 
-_MISSING: dict[type, str] = {Goto: "goto", Meter: "meter", ToGroup: "group"}
-
 _matches: dict[Match, bytes | str] = {}
 _decoded: dict[bytes, tuple[Match, bool]] = {}
 _outputs: dict[int, bytes] = {}
@@ -117,7 +112,7 @@ def expressible(rule: FlowEntry) -> str | None:
             if (problem := tag_problem(rule.key.match, rule.actions)) is not None:
                 return problem
         elif kind is not SetEthDst:
-            return f"OpenFlow 1.0 has no {_MISSING[kind]}"
+            return f"OpenFlow 1.0 has no {action.text.partition(':')[0]}"
     return None
 
 

@@ -46,8 +46,10 @@ NO_CHANGE = 0
 """OFPCR_ROLE_NOCHANGE: the request that asks which role the connection has."""
 _LONGEST = 0xFFFF
 
-FULL = frozenset({(6, 3), (6, 4), (12, 10), (12, 11)})
-"""Errors of a switch with no room: OFPGMFC_OUT_OF_GROUPS, _OUT_OF_BUCKETS, OFPMMFC_OUT_OF_METERS, _OUT_OF_BANDS."""
+_NO_GROUPS, _NO_METERS = ("group-table-full", "The group table"), ("meter-table-full", "The meter table")
+FULL = {(6, 3): _NO_GROUPS, (6, 4): _NO_GROUPS, (12, 10): _NO_METERS, (12, 11): _NO_METERS}
+"""Errors of a switch with no room, and which notice tells what is full: OFPGMFC_OUT_OF_GROUPS, _OUT_OF_BUCKETS,
+OFPMMFC_OUT_OF_METERS, _OUT_OF_BANDS."""
 EXISTS = frozenset({(6, 0), (12, 1)})
 """Errors of a switch that has a group or meter already: OFPGMFC_GROUP_EXISTS, OFPMMFC_METER_EXISTS."""
 UNKNOWN = frozenset({(6, 8), (12, 3), (2, 9)})

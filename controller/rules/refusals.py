@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from controller.datapath.lanes import Urgency
-from controller.rules.model import Entry, FlowKey, GroupEntry, GroupKey, Key, MeterEntry, MeterKey, ResourceKey
+from controller.rules.model import FlowKey, Key, ResourceKey
 from controller.rules.notices import Notices
 from controller.rules.of13_resources import EXISTS, FULL, UNKNOWN
 from controller.rules.plans import PlanQueue
@@ -19,8 +19,6 @@ FULL_RETRY_COUNT = 16
 """Entries tried again at a time where a table was full and nothing has been removed since."""
 
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
-
-_UNKNOWN_TYPE = 0xFF
 
 
 class Refusals:
@@ -67,7 +65,7 @@ class Refusals:
         dpid = state.dpid
         if batch.edits[key] is not None and self._finds_no_room(state, error):
             interrupts = self._plans.make_room(state, waiters)
-            kind, what = ("table-full", "A flow table") if error not in FULL else _FULL_TABLES[error[0]]
+            kind, what = FULL.get(error, ("table-full", "A flow table"))
             text = f"{what} of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
             self._notices.give(kind, dpid, text, now, interrupts=interrupts)
             self.found_full()
@@ -102,9 +100,9 @@ class Refusals:
 
     def _learn(self, state: OwnerState, batch: OwnerBatch, key: Key, error: tuple[int, int]) -> bool:
         """Correct what was thought to be there, where an error says that a group or meter is, or is not."""
-        if isinstance(key, GroupKey | MeterKey):
+        if not isinstance(key, FlowKey):
             if error in EXISTS and key not in state.installed:
-                state.installed[key] = _unknown(key)
+                state.installed[key] = key.unknown()
                 return True
             if error in UNKNOWN:
                 self._lost(state, key)
@@ -123,13 +121,3 @@ class Refusals:
             state.installed.pop(key, None)
             state.resources.installed.enter(key, None)
             self._mark(state, key, Urgency.BULK)
-
-
-def _unknown(key: ResourceKey) -> Entry:
-    """Return a group or meter that is there and of which no more is known: equal to none that is desired."""
-    if isinstance(key, GroupKey):
-        return GroupEntry(key, _UNKNOWN_TYPE, ())
-    return MeterEntry(key, 0, 0)
-
-
-_FULL_TABLES = {6: ("group-table-full", "The group table"), 12: ("meter-table-full", "The meter table")}

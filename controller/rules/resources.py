@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Define, Edit, Put, Undefine
-from controller.rules.model import Entry, GroupKey, Key, MeterKey, ResourceKey, is_own, resources_of
+from controller.rules.model import Entry, FlowKey, Key, ResourceKey, is_own, resources_of
 
 
 class Namers:
@@ -68,7 +68,7 @@ class Resources:
         self, key: Key, value: Entry | None, installed: Mapping[Key, Entry], target: Callable[[Key], Entry | None]
     ) -> Key | None:
         """Return the key that has to be confirmed before `key` is given this value, None where there is none."""
-        if isinstance(key, GroupKey | MeterKey):
+        if not isinstance(key, FlowKey):
             return self.installed.first(key) if value is None else None
         for resource in self.named_by(value):
             there = installed.get(resource)

@@ -12,7 +12,7 @@ from controller.datapath.window import Window
 from controller.effects import Define, Edit, Effect, Put, Remove, Undefine
 from controller.events import ControllerRole, RoleWanted, SurveyOrder
 from controller.rules.lowering import Lowering
-from controller.rules.model import Entry, GroupKey, Key, MeterKey, Resource, is_own
+from controller.rules.model import Entry, FlowKey, Key, Resource, is_own
 from controller.rules.openflow import FlowCounter, FlowStats, ResourceDescriptions
 from controller.rules.pipeline import APP_TAGS
 from controller.rules.resources import Resources
@@ -480,6 +480,6 @@ def edit_value(edit: Edit) -> Entry | None:
 
 def to_edit(key: Key, value: Entry | None, *, exists: bool = False) -> Edit:
     """Return the edit that gives a key a value, None being its removal; of a resource that `exists` a change."""
-    if isinstance(key, GroupKey | MeterKey):
+    if not isinstance(key, FlowKey):
         return Undefine(key) if value is None else Define(value, exists)  # type: ignore[arg-type]
     return Remove(key) if value is None else Put(value)  # type: ignore[arg-type]
