@@ -20,13 +20,11 @@ import gc
 import random
 import sys
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
-from measure import Measurement, print_table, report
+from measure import Measurement, Tally, print_table, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.admission.audit import AuditLines
@@ -271,36 +269,6 @@ def rounds(fabric: Fabric, arguments: argparse.Namespace, profile: cProfile.Prof
             samples.setdefault((f"{what}: flow-mods", ""), []).append(fabric.edit_count / len(reports))
             samples.setdefault((f"{what}: barriers", ""), []).append(fabric.batch_count / len(reports))
     return [Measurement(name, unit, values) for (name, unit), values in samples.items()]
-
-
-class Tally:
-    """Bytecodes and calls while it traces, by the code that they are of."""
-
-    def __init__(self) -> None:
-        self.bytecodes, self.calls = Counter[CodeType](), Counter[CodeType]()
-
-    def trace(self, frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any]:
-        """Count a call, and have its bytecodes counted."""
-        self.calls[frame.f_code] += 1
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self._trace_code
-
-    def _trace_code(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
-        self.bytecodes[frame.f_code] += event == "opcode"
-        return self._trace_code
-
-
-def tallied(does: Callable[[], object]) -> tuple[int, int]:
-    """Return how many bytecodes and calls something takes, without those of the benchmarks themselves."""
-    tally = Tally()
-    sys.settrace(tally.trace)
-    try:
-        does()
-    finally:
-        sys.settrace(None)
-    here = str(Path(__file__).parent)
-    codes = [code for code in tally.calls if not code.co_filename.startswith(here)]
-    return sum(tally.bytecodes[code] for code in codes), sum(tally.calls[code] for code in codes)
 
 
 def count(fabric: Fabric, arguments: argparse.Namespace) -> None:

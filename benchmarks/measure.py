@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 
@@ -93,6 +97,36 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+class Tally:
+    """Bytecodes and calls while it traces, by the code that they are of."""
+
+    def __init__(self) -> None:
+        self.bytecodes, self.calls = Counter[CodeType](), Counter[CodeType]()
+
+    def trace(self, frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any]:
+        """Count a call, and have its bytecodes counted."""
+        self.calls[frame.f_code] += 1
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._trace_code
+
+    def _trace_code(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
+        self.bytecodes[frame.f_code] += event == "opcode"
+        return self._trace_code
+
+
+def tallied(does: Callable[[], object]) -> tuple[int, int]:
+    """Return how many bytecodes and calls something takes, without those of the benchmarks themselves."""
+    tally = Tally()
+    sys.settrace(tally.trace)
+    try:
+        does()
+    finally:
+        sys.settrace(None)
+    here = str(Path(__file__).parent)
+    codes = [code for code in tally.calls if not code.co_filename.startswith(here)]
+    return sum(tally.bytecodes[code] for code in codes), sum(tally.calls[code] for code in codes)
 
 
 class Measurement(NamedTuple):

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from fabric_joins import tallied
-from measure import Measurement, report
+from measure import Measurement, report, tallied
 from multicast_core import POLICY, Bench, address, frames, mac, timed
 
 from controller.config.overcommit_settings import Capacities, Overcommit

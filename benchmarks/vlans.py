@@ -32,8 +32,8 @@ from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
-from fabric_joins import POLICY, SETTLE_S, Fabric, host_at, tallied
-from measure import Measurement, report
+from fabric_joins import POLICY, SETTLE_S, Fabric, host_at
+from measure import Measurement, report, tallied
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.config.check_settings import Check
@@ -321,7 +321,7 @@ def entries_without_need(fabric: Fabric) -> tuple[int, int]:
             needed.setdefault(vlan_id, set()).add(dpid)
     for name in core.plane.groups:
         for tree in core.plane.islands.trees(name):
-            needed.setdefault(domain_of(name), set()).update(tree.adjacent)
+            needed.setdefault(domain_of(name), set()).update(tree.nodes())
     needless = held = 0
     for dpid in core.fabric.switches():
         for key in core.installer.installed(dpid):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def build(graph: Graph, members: Sequence[NodeId], algorithm: str, steady_state:
     tree = forest.tree(GROUP)
     if tree is not None and steady_state:
         forest.rebuild(GROUP, steady_state=True)
-    on_tree = {} if tree is None else tree.adjacent
+    on_tree: Container[NodeId] = () if tree is None else tree
     links = [] if tree is None else list(tree.links())
     size = len(links)
     links += [(member, home) for member, home in homes.items() if home in on_tree and home != member]

@@ -76,7 +76,7 @@ def receivers_of(
     group: Group, source: bytes, trees: Iterable[Tree], routers: RouterInterests
 ) -> Iterator[tuple[int, int]]:
     """Yield every (dpid, OIF) on the trees of a group with a member or router that wants a packet of `source`."""
-    for dpid in (dpid for tree in trees for dpid in tree.adjacent):
+    for dpid in (dpid for tree in trees for dpid in tree.nodes()):
         at_switch = routers.get(dpid, {})  # type: ignore[call-overload]
         to_routers = [port_no for port_no, interest in at_switch.items() if interest.wants(source)]
         for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]

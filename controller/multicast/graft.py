@@ -98,7 +98,7 @@ def pruned_duties(
             return None
         found[at] = _less(group, at, None)
         at, below = link[link[0] == at], at  # type: ignore[assignment]
-    if at not in tree.adjacent:
+    if at not in tree:
         return None
     ports = set() if below is None else {port(at, below)}
     while True:
@@ -145,7 +145,7 @@ def sender_duties(
             return None
         found[at] = None
         at = link[link[0] == at]  # type: ignore[assignment]
-    if at not in tree.adjacent:
+    if at not in tree:
         return None
     duty = (found[dpid] if dpid in found else group.duties.get(dpid)) or NO_DUTY
     channels = duty.channels
@@ -159,7 +159,7 @@ def _away_from(tree: Tree, start: int) -> Iterator[tuple[int, int]]:
     waiting: list[tuple[NodeId, NodeId | None]] = [(start, None)]
     while waiting:
         at, before = waiting.pop()
-        for node in tree.adjacent[at]:
+        for node in tree.neighbours(at):
             if node != before:
                 waiting.append((node, at))
                 yield node, at  # type: ignore[misc]
@@ -196,7 +196,7 @@ def _add(
 
 def _neighbour_at(tree: Tree, at: int, ports: tuple[int, ...], port: Callable[[int, int], int]) -> int | None:
     """Return the switch next on the tree to which the only one of some ports leads; None where it is not known."""
-    for neighbour in tree.adjacent[at]:
+    for neighbour in tree.neighbours(at):
         if (port(at, neighbour),) == ports:  # type: ignore[arg-type]
             return neighbour  # type: ignore[return-value]
     return None

@@ -152,7 +152,7 @@ class GroupPlane:
             return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None or change.empty:
             tree = self.forest.tree(group.key)
-            if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
+            if tree is None or (not tree.parent and tree.root == dpid):
                 return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None:
             return self.refresh(group, (None,), now, urgency)

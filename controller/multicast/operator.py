@@ -281,7 +281,7 @@ class Operator:
         transit, local = [], 0
         for tree in self._plane.forest:
             local += dpid in tree.terminals and tree.key == group_of(tree.key)
-            if len(tree.adjacent.get(dpid, ())) > 1:
+            if len(tree.neighbours(dpid)) > 1:
                 transit.append(group_of(tree.key))
         return [format_ip(key) for key in sorted(transit)], local  # type: ignore[type-var]
 

@@ -95,7 +95,7 @@ class Transitions:
             return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
         if not earlier and _crosses_once(trees, links - added | removed - dead):
             return Way.IN_PLACE
-        if not all(self._installer.answers(dpid, now) for tree in trees for dpid in tree.adjacent):  # type: ignore[arg-type]
+        if not all(self._installer.answers(dpid, now) for tree in trees for dpid in tree.nodes()):  # type: ignore[arg-type]
             return Way.IN_PLACE
         return Way.BESIDE if self._take_version(group) else Way.IN_PLACE
 

@@ -113,7 +113,7 @@ def port_of(
 
 def is_link(trees: Iterable[Tree], cable: Link) -> bool:
     """Tell whether the switches that a cable joins are neighbours on one of some trees."""
-    return any(cable.v in tree.adjacent.get(cable.u, ()) for tree in trees)
+    return any(tree.has_link(cable.u, cable.v) for tree in trees)
 
 
 def links_of(tree: Tree, loads: LinkLoads) -> Iterable[tuple[Any, ...]]:

@@ -272,7 +272,7 @@ class Dynamics:
         """Return how many flow entries are put and removed, and count them in their switches."""
         key = change.key
         before = self._held.get(key, {})
-        if tree is None or not tree.adjacent:
+        if tree is None or tree.root is None:
             self._count(before, -1)
             self._held.pop(key, None)
             return 0, len(before)
@@ -293,7 +293,7 @@ class Dynamics:
             touched.update(change.detached, change.attached)
         else:
             touched.update(at for at in whole.keys() | before.keys() if whole.get(at) != before.get(at))
-        holding: Container[NodeId] = tree.adjacent if whole is None else whole
+        holding: Container[NodeId] = tree if whole is None else whole
         put = [at for at in touched if at in holding]
         gone = [at for at in touched if at in before and at not in holding]
         self._count([at for at in put if at not in before], 1)

@@ -46,7 +46,7 @@ def gave(tree: Tree, removed: Links, loads: LinkLoads) -> tuple[Link, ...]:
 
 def chosen(
     tree: Tree, added: Links, removed: Links, named: Mapping[NodeId, Mapping[NodeId, int]] | None, loads: LinkLoads
-) -> tuple[tuple[Link, ...], Links]:
+) -> tuple[Link, ...]:
     """Choose the cables of a tree that became another.
 
     Parameters
@@ -61,8 +61,7 @@ def chosen(
     Returns
     -------
     tuple
-        The cables that it left, of those that have or had others beside them, and the links that it has by another
-        cable than before.
+        The cables that it left, of those that have or had others beside them.
     """
     had = tree.cables
     now: Index = {}
@@ -72,7 +71,7 @@ def chosen(
         now.setdefault(u, {})[v] = number
         now.setdefault(v, {})[u] = number ^ 1
         is_any = is_any or (u in loads.bundles and v in loads.bundles[u])
-    left, moved = [], []
+    left = []
     for u, v in removed if had is not None else ():
         if _is_told_apart(u, v, had[u][v], loads):  # type: ignore[index]
             left.append(loads.links[had[u][v]])  # type: ignore[index]
@@ -81,9 +80,8 @@ def chosen(
         before = loads.index[u][v] if had is None or (u, v) in fresh else had[u][v]
         if (u, v) not in fresh and before != now[u][v]:
             left.append(loads.links[before])
-            moved.append((u, v))
     tree.cables = now if is_any else None
-    return tuple(left), tuple(moved)
+    return tuple(left)
 
 
 def gone(tree: Tree, left: tuple[Link, ...], loads: LinkLoads) -> tuple[Link, ...]:
@@ -92,7 +90,7 @@ def gone(tree: Tree, left: tuple[Link, ...], loads: LinkLoads) -> tuple[Link, ..
     return tuple(
         cable
         for cable in left
-        if cable.v not in tree.adjacent.get(cable.u, ()) or loads.links[own[cable.u][cable.v]].ports != cable.ports
+        if not tree.has_link(cable.u, cable.v) or loads.links[own[cable.u][cable.v]].ports != cable.ports
     )
 
 

@@ -16,18 +16,17 @@ from topology.loads import LinkLoads
 
 def charge(tree: Tree, loads: LinkLoads) -> None:
     """Add the load of the whole tree, and count receivers and rates below each node anew."""
-    adjacent, parent = tree.adjacent, tree.parent
-    active = [(node, rate) for node, rate in tree.rates.items() if node in adjacent]
+    active = [(node, rate) for node, rate in tree.rates.items() if node in tree]
     if not active:
         tree.rate_below = tree.receivers_below = None
     else:
-        rates = dict.fromkeys(adjacent, 0)
-        receivers = dict.fromkeys(adjacent, 0)
+        rates = dict.fromkeys(tree.nodes(), 0)
+        receivers = dict.fromkeys(rates, 0)
         rates.update(active)
         for node, role in tree.terminals.items():
             if int(role) & RECEIVES and node in receivers:
                 receivers[node] = 1
-        for node, above in reversed(parent.items()):
+        for node, above in reversed(tree.parent.items()):
             rates[above] += rates[node]
             receivers[above] += receivers[node]
         tree.rate_below, tree.receivers_below = rates, receivers
@@ -150,7 +149,7 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
 
 def _other_receiver(tree: Tree, node: NodeId) -> NodeId:
     for other, role in tree.terminals.items():
-        if other != node and int(role) & RECEIVES and other in tree.adjacent:
+        if other != node and int(role) & RECEIVES and other in tree:
             return other
     raise ValueError(f"{node!r} is the only receiver")
 
@@ -181,7 +180,7 @@ def set_rate(tree: Tree, loads: LinkLoads, node: NodeId, rate_bps: int, is_accou
     by_bps = rate_bps - tree.rates[node]
     tree.rates[node] = rate_bps
     tree.rate_bps += by_bps
-    if by_bps and is_accounted and node in tree.adjacent:
+    if by_bps and is_accounted and node in tree:
         rate_moved(tree, loads, node, by_bps)
 
 
@@ -196,10 +195,10 @@ def sender_known(tree: Tree, loads: LinkLoads, node: NodeId, rate_bps: int) -> N
 
 def begin_roles(tree: Tree, loads: LinkLoads, node: NodeId, new: int, rate_bps: int) -> None:
     """Account the roles that a terminal has from now on; a sender has `rate_bps` as long as it was not measured."""
-    if new & RECEIVES and tree.rate_below is not None and node in tree.adjacent:
+    if new & RECEIVES and tree.rate_below is not None and node in tree:
         receiver_moved(tree, loads, node, 1)
     if new & SENDS:
-        if tree.rate_below is not None and node in tree.adjacent:
+        if tree.rate_below is not None and node in tree:
             tree.rates[node] = 0
             set_rate(tree, loads, node, rate_bps)
         else:
@@ -208,11 +207,11 @@ def begin_roles(tree: Tree, loads: LinkLoads, node: NodeId, new: int, rate_bps: 
 
 def end_roles(tree: Tree, loads: LinkLoads, node: NodeId, lost: int) -> None:
     """Account roles that a terminal, which still has them, is about to lose."""
-    on_tree = node in tree.adjacent
+    on_tree = node in tree
     if lost & RECEIVES and tree.rate_below is not None and on_tree:
         receiver_moved(tree, loads, node, -1)
     if lost & SENDS:
-        if on_tree and sum(n in tree.adjacent for n in tree.rates) > 1:
+        if on_tree and sum(n in tree for n in tree.rates) > 1:
             set_rate(tree, loads, node, 0)
             del tree.rates[node]
             return

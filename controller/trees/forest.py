@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf, isfinite
 from types import MappingProxyType
 
@@ -11,11 +11,11 @@ from controller.trees import cables, degraded, flows
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 from controller.trees.builders.vsrt import Vsrt
 from controller.trees.fabric import merged_pod
-from controller.trees.link_users import LinkUsers
 from controller.trees.network import Network
 from controller.trees.rebalance import rebalanced, respread
+from controller.trees.switch_users import SwitchUsers
 from controller.trees.tree import (
-    NOBODY,
+    RECEIVES,
     ROLES,
     SENDS,
     Adjacency,
@@ -28,6 +28,7 @@ from controller.trees.tree import (
     TreePlan,
     TreeRole,
     adjacency,
+    children_of,
     placing_order,
     spanning,
     terminals_served,
@@ -37,6 +38,7 @@ from topology.loads import LinkLoads
 
 NOTHING: Links = ()
 NO_CABLES: tuple[Link, ...] = ()
+ALL_ROLES: int = RECEIVES | SENDS
 _NO_PORTS: Mapping[tuple[NodeId, NodeId], tuple[int, int]] = MappingProxyType({})
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
@@ -84,8 +86,7 @@ class Forest:
         self.trees: dict[Key, Tree] = {}
         """By group; changed here alone."""
         self._idle_bps: dict[Key, int] = {}
-        self._users = LinkUsers(self.loads)
-        self._homes: defaultdict[NodeId, set[Key]] = defaultdict(set)
+        self._users = SwitchUsers(self.trees, self.loads)
         self._cut: set[Key] = set()
         self._general: set[Key] = set()
         self._worsened: set[Key] = set()
@@ -118,7 +119,7 @@ class Forest:
     def join(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Give the terminal `node` a role (more) in a group; a role that it has already changes nothing."""
         bits: int = role._value_
-        if not 0 < bits < len(ROLES):
+        if not 0 < bits <= ALL_ROLES:
             raise ValueError(f"no role: {role!r}")
         tree = self.trees.get(key)
         if tree is None:
@@ -129,30 +130,25 @@ class Forest:
             have = int(terminals[node])
             return self._take_role(tree, node, have, bits & ~have) if bits & ~have else Change(key)
         terminals[node] = ROLES[bits]
-        self._homes[node].add(key)
         algorithm, added = self.algorithm, NOTHING
-        if algorithm.settles_small_trees and tree.root is None and not tree.detached and node in self._nodes:
-            tree.root = node
-            tree.adjacent[node] = NOBODY
-        elif node not in tree.adjacent:
+        if node not in tree.parent and node != tree.root:
             path: Sequence[NodeId] | None = None
             if not tree.detached and node in self._nodes:
-                if bits & SENDS:
+                if algorithm.settles_small_trees and tree.root is None:
+                    path = (node,)
+                elif bits & SENDS:
                     path = flows.path_of_sender(tree, node, self._default_bps, algorithm.path)
                 else:
                     path = algorithm.path(tree, node)
             if not path:
+                self._users.add(key, (node,))
                 if bits & SENDS:
                     flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
-            loads, idle_bps = self.loads, tree.idle_bps if tree.rate_below is None else 0
-            if tree.cables is None and not loads.bundles:
-                added = self._users.attach(tree, path, idle_bps)
-            else:
-                added = tree.attach(path)
-                cables.took(tree, added, loads)
-                self._users.add(key, added, flows.index_of(tree, loads), idle_bps)
-                flows.point(tree, loads)
+            added = self._users.attach(tree, path, tree.idle_bps if tree.rate_below is None else 0)
+            if tree.cables is not None or self.loads.bundles:
+                cables.took(tree, added, self.loads)
+                flows.point(tree, self.loads)
         if bits & SENDS or tree.rate_below is not None:
             flows.begin_roles(tree, self.loads, node, bits, self._default_bps)
         if (algorithm.settles_small_trees and tree.form is not Form.GENERAL) or algorithm.settled(tree):
@@ -163,7 +159,7 @@ class Forest:
         """Take a role from the terminal `node`; with its last role it leaves the tree, the last terminal ends it."""
         tree = self.trees.get(key)
         have = 0 if tree is None else int(tree.terminals.get(node, 0))
-        lost = have & int(role)
+        lost: int = have & role._value_
         if tree is None or not lost:
             return Change(key)
         if key in self._broken:
@@ -174,21 +170,17 @@ class Forest:
             tree.terminals[node] = ROLES[have & ~lost]
             return Change(key) if self._stays(tree) else self._rebuild(tree, keep=True)
         del tree.terminals[node]
-        homes = self._homes[node]
-        homes.discard(key)
-        if not homes:
-            del self._homes[node]
         if tree.detached:
             tree.detached -= {node}
         if not tree.terminals:
-            return self._fell(tree)
+            return self._fell(tree, node)
         removed, left = NOTHING, NO_CABLES
-        if node in tree.adjacent:
-            silent = tree.rate_below is None
-            removed = tree.prune(node)
-            self._users.discard(key, removed, flows.index_of(tree, self.loads), tree.idle_bps if silent else 0)
+        if node in tree.parent or node == tree.root:
+            removed = self._users.prune(tree, node, tree.idle_bps if tree.rate_below is None else 0)
             if tree.cables is not None:
                 left = cables.gave(tree, removed, self.loads)
+        else:
+            self._users.discard(tree, (node,))
         if self._stays(tree):
             return _new(Change, (key, NOTHING, removed, (), (), left))
         return self._both(Change(key, NOTHING, removed, left=left), self._rebuild(tree, keep=True))
@@ -221,15 +213,15 @@ class Forest:
         algorithm, is_small = self.algorithm, tree.form is not Form.GENERAL
         return not tree.detached and ((algorithm.settles_small_trees and is_small) or algorithm.settled(tree))
 
-    def _fell(self, tree: Tree) -> Change:
-        removed = tuple(tree.parent.items())[::-1]
+    def _fell(self, tree: Tree, last: NodeId) -> Change:
+        removed, nodes = tuple(tree.parent.items())[::-1], {last, *tree.nodes()}
         flows.discharge(tree, self.loads)
-        self._users.discard(tree.key, removed, flows.index_of(tree, self.loads))
         left = NO_CABLES if tree.cables is None else cables.gave(tree, removed, self.loads)
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
         del self.trees[tree.key]
-        tree.parent, tree.adjacent, tree.root = {}, {}, None
+        tree.parent, tree.children, tree.root = {}, children_of({}), None
+        self._users.discard(tree, nodes)
         return Change(tree.key, NOTHING, removed, left=left)
 
     # The fabric.
@@ -242,7 +234,7 @@ class Forest:
         self._network.node_added(node)
         if self.graph.version == version or not self.trees:
             return repaired
-        return repaired + self._look_again(shape, self._homes.get(node, ()))
+        return repaired + self._look_again(shape, self._users.homed(node))
 
     def remove_node(self, node: NodeId) -> list[Change]:
         """Take a switch and its links away (KeyError where absent); its terminals wait until it is back."""
@@ -280,7 +272,7 @@ class Forest:
         concerned: set[Key] = set()
         for node in merged_pod(shape, self._network.shape, u, v):
             # Trees over parts of a pod that are one again may do without the core.
-            concerned |= self._homes.get(node, set())
+            concerned |= self._users.homed(node)
         return repaired + self._look_again(shape, concerned)
 
     def remove_link(self, u: NodeId, v: NodeId, u_port: int | None = None) -> list[Change]:
@@ -309,12 +301,7 @@ class Forest:
 
     def _lose(self, links: list[tuple[NodeId, NodeId]], node: NodeId | None, u_port: int | None = None) -> int:
         known = self._broken
-        keys: set[Key] = set() if node is None else set(self._homes.get(node, ()))
-        for u, v in links:
-            for number in self.loads.cables(u, v):
-                if u_port is None or self.loads.links[number].u_port == u_port:
-                    keys |= self._users.take(number)
-        broken = self._in_order(keys)
+        broken = self._in_order(self._users.of(*links[0], u_port) if node is None else self._users.at(node))
         for tree in broken:
             if tree.key not in known:
                 flows.discharge(tree, self.loads)
@@ -460,15 +447,15 @@ class Forest:
         return self._become(tree, plan if named is None else plan._replace(cables=named), detached)
 
     def _become(self, tree: Tree, plan: TreePlan, detached: set[NodeId]) -> Change:
-        key, before = tree.key, tree.detached
-        had = flows.index_of(tree, self.loads)
+        key, before, roots = tree.key, tree.detached, [tree.root, plan.root]
         added, removed = tree.install(plan)
         tree.detached, tree.version = detached, self._network.version
-        left, moved = NO_CABLES, NOTHING
+        left = NO_CABLES
         if tree.cables is not None or self.loads.bundles:
-            left, moved = cables.chosen(tree, added, removed, plan.cables, self.loads)
-        self._users.discard(key, removed + moved, had)
-        self._users.add(key, added + moved, flows.index_of(tree, self.loads))
+            left = cables.chosen(tree, added, removed, plan.cables, self.loads)
+        ends = [node for node in chain(roots, *removed, *added) if node is not None]
+        self._users.discard(tree, ends)
+        self._users.add(key, [node for node in ends if node in tree])
         flows.charge(tree, self.loads)
         _mark(self._cut, key, bool(detached))
         _mark(self._general, key, plan.form is Form.GENERAL)

@@ -38,7 +38,9 @@ class _Placed(NamedTuple):
     def is_elsewhere(self) -> bool:
         """Whether the tree is to have other links, or other cables."""
         tree, shadow = self.tree, self.shadow
-        return tree.adjacent != shadow.adjacent or tree.cables != shadow.cables
+        if tree.size != shadow.size or not all(shadow.has_link(u, v) for u, v in tree.links()):
+            return True
+        return tree.cables != shadow.cables
 
 
 def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, TreePlan]]:
@@ -155,7 +157,7 @@ class _Search:
         return placement
 
     def _choose(self, tree: Tree) -> _Placed:
-        terminals = [node for node in tree.terminals if node in tree.adjacent]
+        terminals = [node for node in tree.terminals if node in tree]
         plan = self._algorithm.choose(tree, terminals, {}) or tree.plan()
         shadow = Tree(tree.key, tree.seed, tree.idle_bps)
         shadow.terminals, shadow.rates, shadow.rate_bps = tree.terminals, tree.rates, tree.rate_bps

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
@@ -15,9 +15,6 @@ Key: TypeAlias = Hashable
 """What names a group: its address, or a (source, group) pair."""
 
 Adjacency: TypeAlias = Mapping[NodeId, AbstractSet[NodeId]]
-Neighbours: TypeAlias = set[NodeId] | frozenset[NodeId]
-"""Those of a node of a tree; a frozen set where they may be shared by the nodes of many trees."""
-
 NOBODY: frozenset[NodeId] = frozenset()
 
 Links: TypeAlias = tuple[tuple[NodeId, NodeId], ...]
@@ -117,8 +114,6 @@ class Tree:
     ----------
     key, seed
         The group, and the forest's seed.
-    adjacent
-        Neighbours on the tree of every node on it; an empty set for the only switch of a tree.
     terminals
         Every attachment switch with a member or sender, in order of arrival, with its role.
     detached
@@ -126,7 +121,11 @@ class Tree:
     fallbacks
         Breadth-first searches that `vsrt-literal` had to fall back to.
     root, parent
-        The same links seen from one end: `parent` of every node but `root`, parents first.
+        The links, seen from one end: `parent` of every node but `root`, parents first.
+    children
+        The other way round: the nodes below each node that has some.
+    aggregations
+        Designated aggregation of each pod; entries whose node has left the tree are stale.
     rates
         Rate in bps of the senders at each sending terminal, and `rate_bps` their sum.
     idle_bps
@@ -138,10 +137,10 @@ class Tree:
     """
 
     __slots__ = (
-        "_aggregations",
         "_salt",
-        "adjacent",
+        "aggregations",
         "cables",
+        "children",
         "core",
         "detached",
         "fallbacks",
@@ -165,17 +164,17 @@ class Tree:
         self.seed = seed
         self.idle_bps = idle_bps
         self._salt = 0
-        self.adjacent: dict[NodeId, Neighbours] = {}
         self.terminals: dict[NodeId, TreeRole] = {}
-        self.detached: Neighbours = NOBODY
+        self.detached: set[NodeId] | frozenset[NodeId] = NOBODY
         self.fallbacks = 0
         self.root: NodeId | None = None
         self.parent: dict[NodeId, NodeId] = {}
+        self.children: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
         self.cables: Index | None = None
         self.pinned: NodeId | None = None
         self.form = Form.NEW
         self.core: NodeId | None = None
-        self._aggregations: dict[int, NodeId] | None = None
+        self.aggregations: dict[int, NodeId] = {}
         self.version = -1
         self.rates: dict[NodeId, int] = {}
         self.rate_bps = 0
@@ -184,6 +183,9 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"<Tree {self.key!r}: {len(self.terminals)} terminals, {len(self.parent)} links>"
+
+    def __contains__(self, node: object) -> bool:
+        return node in self.parent or (node == self.root and node is not None)
 
     @property
     def size(self) -> int:
@@ -207,78 +209,38 @@ class Tree:
             self._salt = stable_hash(self.seed, self.key)
         return self._salt
 
-    @property
-    def aggregations(self) -> dict[int, NodeId]:
-        """Designated aggregation of each pod (entries whose node has left the tree are stale)."""
-        if self._aggregations is None:
-            self._aggregations = {}
-        return self._aggregations
-
     def links(self) -> Iterable[tuple[NodeId, NodeId]]:
         """Return each link once, as (node, its neighbour towards the root)."""
         return self.parent.items()
 
-    def attach(self, path: Sequence[NodeId]) -> Links:
-        """Hang `path` (from the new terminal to a node on the tree) below its last node.
+    def nodes(self) -> Iterator[NodeId]:
+        """Yield the switches on the tree, its root first."""
+        if self.root is not None:
+            yield self.root
+            yield from self.parent
 
-        On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree.
-        """
-        adjacent, parent = self.adjacent, self.parent
-        above = path[-1]
-        if self.root is None:
-            self.root = above
-            adjacent[above] = NOBODY
-        rates, receivers = self.rate_below, self.receivers_below
-        added: Links = ()
-        for node in path[-2::-1]:
-            adjacent[above] |= {node}
-            adjacent[node] = {above}
-            parent[node] = above
-            added = ((node, above), *added)
-            if rates is not None and receivers is not None:
-                rates[node] = receivers[node] = 0
-            above = node
-        return added
+    def neighbours(self, node: NodeId) -> list[NodeId]:
+        """Return the neighbours on the tree of a switch, the one towards the root first."""
+        below, above = self.children.get(node, []), self.parent.get(node)
+        return [*below] if above is None else [above, *below]
 
-    def prune(self, node: NodeId) -> Links:
-        """Take off `node` and what only led to it, up to a terminal, a branch or the pinned root."""
-        adjacent, parent, terminals = self.adjacent, self.parent, self.terminals
-        removed: list[tuple[NodeId, NodeId]] = []
-        while node not in terminals and node != self.pinned:
-            neighbours = adjacent[node]
-            if len(neighbours) > 1:
-                break
-            del adjacent[node]
-            if self.rate_below is not None and self.receivers_below is not None:
-                del self.rate_below[node], self.receivers_below[node]
-            if not neighbours:
-                self.root = None
-                break
-            if node == self.root:
-                (beyond,) = neighbours
-                del parent[beyond]
-                self.root = beyond
-                removed.append((beyond, node))
-            else:
-                beyond = parent.pop(node)
-                removed.append((node, beyond))
-            beside = adjacent[beyond]
-            if isinstance(beside, set):
-                beside.remove(node)
-            else:
-                adjacent[beyond] = beside - {node}
-            node = beyond
-        return tuple(removed)
+    def has_link(self, u: NodeId, v: NodeId) -> bool:
+        """Tell whether two switches are neighbours on the tree."""
+        return self.parent.get(u) == v or self.parent.get(v) == u
+
+    @property
+    def adjacent(self) -> dict[NodeId, set[NodeId]]:
+        """The neighbours of every switch on the tree, made of its links at each call."""
+        return adjacency_of(self.root, self.parent)
 
     def install(self, plan: TreePlan) -> tuple[Links, Links]:
         """Become `plan`; return the links added and removed. Loads and subtree counts are the caller's."""
-        before, old = self.adjacent, self.parent
-        now = adjacency_of(plan.root, plan.parent)
-        added = tuple((c, p) for c, p in plan.parent.items() if p not in before.get(c, ()))
-        removed = tuple((c, p) for c, p in old.items() if p not in now.get(c, ()))
-        self.root, self.parent, self.adjacent = plan.root, plan.parent, now
+        old, now = self.parent, plan.parent
+        added = tuple((c, p) for c, p in now.items() if old.get(c) != p and old.get(p) != c)
+        removed = tuple((c, p) for c, p in old.items() if now.get(c) != p and now.get(p) != c)
+        self.root, self.parent, self.children = plan.root, now, children_of(now)
         self.pinned, self.form, self.core = plan.pinned, plan.form, plan.core
-        self._aggregations = dict(plan.aggregations) or None
+        self.aggregations = dict(plan.aggregations)
         self.fallbacks += plan.fallbacks
         return added[::-1], removed[::-1]
 
@@ -287,11 +249,19 @@ class Tree:
         return TreePlan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
 
 
-def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, Neighbours]:
-    """Return the neighbours of every node of a rooted tree."""
-    adjacent: dict[NodeId, Neighbours] = {} if root is None else {root: NOBODY}
+def children_of(parent: Mapping[NodeId, NodeId]) -> defaultdict[NodeId, list[NodeId]]:
+    """Return the nodes below each node of a rooted tree that has some."""
+    children: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
     for node, above in parent.items():
-        adjacent[above] |= {node}
+        children[above].append(node)
+    return children
+
+
+def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, set[NodeId]]:
+    """Return the neighbours of every node of a rooted tree."""
+    adjacent: dict[NodeId, set[NodeId]] = {} if root is None else {root: set()}
+    for node, above in parent.items():
+        adjacent[above].add(node)
         adjacent[node] = {above}
     return adjacent
 
@@ -348,7 +318,7 @@ def terminals_served(tree: Tree, components: Mapping[NodeId, int]) -> list[NodeI
 
     def worth(nodes: list[NodeId]) -> tuple[bool, int, int]:
         sends = any(int(tree.terminals[node]) & SENDS for node in nodes)
-        return (sends, len(nodes), sum(node in tree.adjacent for node in nodes))
+        return (sends, len(nodes), sum(node in tree for node in nodes))
 
     return max(groups.values(), key=worth)
 

@@ -8,7 +8,7 @@ ToR, whose look includes what the member itself would see.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from controller.kernel.hashing import stable_hash
 from controller.trees.algorithm import Algorithm, graft
@@ -27,7 +27,7 @@ class LiteralVsrt(Algorithm):
         components = self.network.components()
         if components[node] != components[tree.root]:
             return None
-        path, fell_back = self._walk(tree.salt, node, tree.adjacent, tree.root)
+        path, fell_back = self._walk(tree.salt, node, tree, tree.root, not tree.parent)
         tree.fallbacks += fell_back
         return path
 
@@ -40,17 +40,19 @@ class LiteralVsrt(Algorithm):
     def _join_all(self, salt: int, terminals: Sequence[NodeId]) -> TreePlan:
         root = terminals[0]
         parent: dict[NodeId, NodeId] = {}
-        on_tree: dict[NodeId, set[NodeId]] = {root: set()}
+        on_tree = {root}
         fallbacks = 0
         for node in terminals[1:]:
             if node not in on_tree:
-                path, fell_back = self._walk(salt, node, on_tree, root)
+                path, fell_back = self._walk(salt, node, on_tree, root, not parent)
                 fallbacks += fell_back
                 graft(parent, path)
-                on_tree.update((n, set()) for n in path)
+                on_tree.update(path)
         return TreePlan(root, parent, fallbacks=fallbacks)
 
-    def _walk(self, salt: int, node: NodeId, on_tree: Adjacency, root: NodeId) -> tuple[list[NodeId], bool]:
+    def _walk(
+        self, salt: int, node: NodeId, on_tree: Container[NodeId], root: NodeId, is_second: bool
+    ) -> tuple[list[NodeId], bool]:
         graph = self.network.graph
         state = stable_hash(salt, node)
 
@@ -59,7 +61,7 @@ class LiteralVsrt(Algorithm):
             state = stable_hash(state, count)
             return (state >> 1) % count
 
-        if len(on_tree) == 1:
+        if is_second:
             path = [node]
             while path[-1] != root:
                 closer = self.network.closer(path[-1], root)

@@ -44,7 +44,7 @@ class RoutedTree(Algorithm):
         if root is None or node not in self.network.distances(root):
             return None
         path = [node]
-        while node not in tree.adjacent:
+        while node not in tree:
             node = self.next_hop(tree, node, root)
             path.append(node)
         return path
@@ -138,7 +138,7 @@ class SourceTree(RoutedTree):
 
     def settled(self, tree: Tree, thorough: bool = False) -> bool:
         """Tell whether the root is still the right one."""
-        on_tree = [node for node in tree.terminals if node in tree.adjacent]
+        on_tree = [node for node in tree.terminals if node in tree]
         return not on_tree or self.choose_root(tree, on_tree) == tree.pinned
 
 

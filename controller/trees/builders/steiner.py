@@ -49,7 +49,7 @@ class SteinerTree(Algorithm):
 
     def settled(self, tree: Tree, thorough: bool = False) -> bool:
         """Tell whether nothing is left to build: a tree depends on its members alone, so always build."""
-        return len(tree.adjacent) <= 1
+        return not tree.parent
 
     def _component(self, number: int) -> Any:
         graph = self.network.graph

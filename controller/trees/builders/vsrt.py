@@ -12,11 +12,11 @@ one of the PIM-SM baselines needs for the same members gives way to a smaller on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import inf
 
 from controller.trees import degraded, general
-from controller.trees.algorithm import Algorithm
+from controller.trees.algorithm import Algorithm, graft
 from controller.trees.builders.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
 from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
@@ -53,16 +53,17 @@ class Vsrt(Algorithm):
         if tree.root is None:
             return (node,)
         shape, form = self.network.shape, tree.form
-        if form is Form.DESIGNATED and isinstance(shape, LayeredFabric):
-            return self._designated_path(shape, tree, node)
+        if isinstance(shape, LayeredFabric) and form is not Form.GENERAL:
+            return None if form is Form.UNIQUE else self._designated_path(shape, tree, node)
         if form is Form.GENERAL:
             if isinstance(shape, Hierarchy):
                 return None
-            return general.nearest(self.network, tree.salt, (node,), tree.adjacent)
-        if isinstance(shape, LayeredFabric):
-            return None if form is Form.UNIQUE else self._designated_path(shape, tree, node)
+            return general.nearest(self.network, tree.salt, (node,), tree)
         if isinstance(shape, Hierarchy):
-            return None if form is Form.DESIGNATED else self._unique_path(shape, tree, node)
+            if form is Form.DESIGNATED:
+                return None
+            tree.form = Form.UNIQUE
+            return self._unique_path(shape, tree.nodes(), tree, node)
         return None
 
     def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
@@ -82,7 +83,7 @@ class Vsrt(Algorithm):
         """Tell whether the tree is still optimal, or on a general graph still not larger than a baseline's."""
         if not thorough and tree.form is not Form.GENERAL:
             return True
-        terminals = [node for node in tree.terminals if node in tree.adjacent]
+        terminals = [node for node in tree.terminals if node in tree]
         shape = self.network.shape
         if isinstance(shape, Hierarchy):
             return tree.form is Form.UNIQUE or len(terminals) <= 1
@@ -101,17 +102,17 @@ class Vsrt(Algorithm):
         pod = fabric.pod.get(node)
         if pod is None:
             return None
-        on_tree = tree.adjacent
+        parent, root = tree.parent, tree.root
         if tree.version != self.network.version:
             self._renumber(fabric, tree)
         aggregation = tree.aggregations.get(pod)
-        if aggregation is not None and aggregation in on_tree:
+        if aggregation is not None and (aggregation in parent or aggregation == root):
             return (node, aggregation) if aggregation in fabric.up[node] else None
-        if len(on_tree) == 1:
+        if not parent:
             return self._second_tor(fabric, tree, node)
         demand = self._demand(tree, node)
         core = tree.core
-        if core is not None and core in on_tree:
+        if core is not None and (core in parent or core == root):
             below = fabric.down.get(core, {}).get(pod, ())
             chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
             if chosen is None:
@@ -125,13 +126,12 @@ class Vsrt(Algorithm):
     def _renumber(self, fabric: LayeredFabric, tree: Tree) -> None:
         """Name the aggregations on the tree by the pod numbers of the present version of the graph."""
         numbers = fabric.aggregation_pod
-        tree.aggregations.clear()
-        tree.aggregations.update((numbers[node], node) for node in tree.adjacent if node in numbers)
+        tree.aggregations = {numbers[node]: node for node in tree.nodes() if node in numbers}
         tree.version = self.network.version
 
     def _second_tor(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Designate the aggregations and core between the only ToR of the tree and `node`: `choose` for two ToRs."""
-        (first,) = tree.adjacent
+        first = tree.root
         if first not in fabric.pod:
             return None
         there, here = self._demand(tree, first), self._demand(tree, node)
@@ -165,41 +165,28 @@ class Vsrt(Algorithm):
                 continue
             row, own_hash = index[a], hashes[a]
             for core in fabric.up[a]:
-                busiest, total = near, near_sum
                 number = row[core]
-                if node_up:
-                    one = (bps[number] + node_up) / capacity[number]
-                    total += one
-                    if one > busiest:
-                        busiest = one
-                if node_down:
-                    one = (bps[number ^ 1] + node_down) / capacity[number]
-                    total += one
-                    if one > busiest:
-                        busiest = one
+                limit = capacity[number]
+                up_use = (bps[number] + node_up) / limit if node_up else 0.0
+                down_use = (bps[number ^ 1] + node_down) / limit if node_down else 0.0
+                busiest = up_use if up_use > down_use else down_use
                 if busiest > least:
                     continue
+                if busiest < near:
+                    busiest = near
                 for b in down[core].get(home, ()):
                     if b not in to_first:
                         continue
-                    far, whole = to_first[b]
-                    whole += total
-                    if far < busiest:
-                        far = busiest
+                    far, far_sum = to_first[b]
                     number = index[b][core]
-                    if first_up:
-                        one = (bps[number] + first_up) / capacity[number]
-                        whole += one
-                        if one > far:
-                            far = one
-                    if first_down:
-                        one = (bps[number ^ 1] + first_down) / capacity[number]
-                        whole += one
-                        if one > far:
-                            far = one
+                    limit = capacity[number]
+                    far_up_use = (bps[number] + first_up) / limit if first_up else 0.0
+                    far_down_use = (bps[number ^ 1] + first_down) / limit if first_down else 0.0
+                    far = max(far, busiest, far_up_use, far_down_use)
                     if far > least:
                         continue
-                    score = (far, whole, salt * (hashes[core] + own_hash + hashes[b]) & MASK)
+                    total = far_sum + (near_sum + up_use + down_use) + far_up_use + far_down_use
+                    score = (far, total, salt * (hashes[core] + own_hash + hashes[b]) & MASK)
                     if score < least_score:
                         least, least_score, chosen = far, score, (a, core, b)
         if chosen is None:
@@ -210,9 +197,7 @@ class Vsrt(Algorithm):
 
     @staticmethod
     def _designate(tree: Tree, aggregations: dict[int, NodeId]) -> None:
-        tree.form = Form.DESIGNATED
-        tree.aggregations.clear()
-        tree.aggregations.update(aggregations)
+        tree.form, tree.aggregations = Form.DESIGNATED, aggregations
 
     def _row_scores(
         self, node: NodeId, neighbours: tuple[NodeId, ...], demand: Demand
@@ -233,7 +218,7 @@ class Vsrt(Algorithm):
         self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int, demand: Demand
     ) -> Sequence[NodeId] | None:
         """Choose the core over the aggregation that a tree within one pod has (its root has degree two or more)."""
-        first = next((a for a in tree.aggregations.values() if a in tree.adjacent), None)
+        first = next((a for a in tree.aggregations.values() if a in tree), None)
         if first is None:
             return None
         best = None
@@ -258,6 +243,8 @@ class Vsrt(Algorithm):
         self, fabric: LayeredFabric, salt: int, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
     ) -> NodeId | None:
         up = fabric.up[node]
+        if len(below) == 1:
+            return below[0] if below[0] in up else None
         living = [aggregation for aggregation in below if aggregation in up]
         if len(living) <= 1:
             return living[0] if living else None
@@ -396,10 +383,12 @@ class Vsrt(Algorithm):
 
     # Graphs without a cycle.
 
-    def _unique_path(self, shape: Hierarchy, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
-        above, depth, on_tree = shape.above, shape.depth, tree.adjacent
-        tree.form = Form.UNIQUE
-        up = node
+    @staticmethod
+    def _unique_path(
+        shape: Hierarchy, nodes: Iterable[NodeId], on_tree: Container[NodeId], node: NodeId
+    ) -> Sequence[NodeId] | None:
+        above, depth = shape.above, shape.depth
+        up: NodeId | None = node
         path: list[NodeId] = []
         while up is not None:
             path.append(up)
@@ -408,7 +397,7 @@ class Vsrt(Algorithm):
             up = above[up]
         # No ancestor is on the tree: leave from its highest node to the first ancestor of the new one.
         place = {n: i for i, n in enumerate(path)}
-        top: NodeId | None = min(on_tree, key=lambda n: depth[n])
+        top: NodeId | None = min(nodes, key=lambda n: depth[n])
         way: list[NodeId] = []
         while top is not None and top not in place:
             way.append(top)
@@ -418,12 +407,15 @@ class Vsrt(Algorithm):
         return path[: place[top] + 1] + way[::-1]
 
     def _unique_tree(self, shape: Hierarchy, terminals: Sequence[NodeId]) -> TreePlan:
-        tree = Tree(None, 0)
-        for node in terminals:
-            if node not in tree.adjacent:
-                path = (node,) if tree.root is None else self._unique_path(shape, tree, node)
-                tree.attach(path or (node,))
-        return TreePlan(tree.root, tree.parent, Form.UNIQUE)
+        root = terminals[0]
+        parent: dict[NodeId, NodeId] = {}
+        on_tree = {root: None}
+        for node in terminals[1:]:
+            if node not in on_tree:
+                path = self._unique_path(shape, on_tree, on_tree, node) or (node,)
+                graft(parent, path)
+                on_tree |= dict.fromkeys(path)
+        return TreePlan(root, parent, Form.UNIQUE)
 
     # Other graphs.
 

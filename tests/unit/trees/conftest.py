@@ -210,6 +210,17 @@ def joined(graph, members, algorithm="vsrt", seed=0, key=b"g", role=TreeRole.REC
     return forest, forest.tree(key)
 
 
+def size_without_stub(tree):
+    """Return the number of links of a tree without those that only lead to its root, where that is no terminal."""
+    size, node, before = tree.size, tree.root, None
+    while node not in tree.terminals:
+        beyond = [n for n in tree.adjacent[node] if n != before]
+        if len(beyond) > 1:
+            break
+        size, before, node = size - 1, node, beyond[0]
+    return size
+
+
 @pytest.fixture(scope="session")
 def lab():
     """Everything in this file, for tests that cannot import it by name."""
