@@ -40,7 +40,6 @@ from topology.live import LiveFabric
 
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
-_ADDRESSES, _TAG, _BEHIND_TAG = slice(0, 12), slice(12, 16), slice(16, None)
 _TAGGED_PROTOCOL_AT = 27
 
 VLAN_UNTAGGED = "vlan-untagged"
@@ -112,13 +111,13 @@ class MulticastIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[_TAG]))
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
         if vlan_id is not None:
             report = None
             if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
                 report = decode_plain_report(frame, TAGGED_REPORT)
             if report is None:
-                self._take(dpid, port_no, frame[_ADDRESSES] + frame[_BEHIND_TAG], now, vlan_id)
+                self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
             elif (cut_off := self._membership_policer.take(dpid, port_no, 4, now)) is not None:
                 self._perform(cut_off)
             else:

@@ -58,15 +58,16 @@ PLAIN_REPORT_BYTES, TAGGED_REPORT_BYTES = 54, 58
 
 
 class ReportLayout(NamedTuple):
-    """Where a frame with a plain report has its parts: what reads it, and what is summed."""
+    """Where a frame with a plain report has its parts: what reads it, and where IP header and message begin and end."""
 
     read: Callable[[bytes, int], tuple[Any, ...]]
-    ip_header: slice
-    message: slice
+    header_at: int
+    message_at: int
+    end: int
 
 
-UNTAGGED_REPORT = ReportLayout(Struct("!6s3sxH2xHH2x4s9s5xHI4s").unpack_from, slice(14, 38), slice(38, 54))
-TAGGED_REPORT = ReportLayout(Struct("!6s4x3sxH2xHH2x4s9s5xHI4s").unpack_from, slice(18, 42), slice(42, 58))
+UNTAGGED_REPORT = ReportLayout(Struct("!6s3sxH2xHH2x4s9s5xHI4s").unpack_from, 14, 38, 54)
+TAGGED_REPORT = ReportLayout(Struct("!6s4x3sxH2xHH2x4s9s5xHI4s").unpack_from, 18, 42, 58)
 """That of a frame with one VLAN tag, which is not looked at."""
 
 _MEMBERSHIP_TYPES = frozenset((QUERY, V1_REPORT, V2_REPORT, LEAVE, V3_REPORT))
@@ -90,7 +91,7 @@ def decode_plain_report(frame: bytes, layout: ReportLayout = UNTAGGED_REPORT) ->
 
     None for any other frame of so many bytes at least, one that breaks its protocol included: `decode_igmp` says how.
     """
-    read, ip_header, message = layout
+    read, header_at, message_at, end = layout
     eth_src, start, total, fragment, ttl, source, middle, count, head, group = read(frame, 6)
     if (
         middle != _REPORT_MIDDLE
@@ -103,8 +104,8 @@ def decode_plain_report(frame: bytes, layout: ReportLayout = UNTAGGED_REPORT) ->
         or source[0] not in _SOURCE_FIRST_BYTES
         or eth_src[0] & 1
         or fragment & 0x3FFF
-        or _number(frame[ip_header], "big") % 0xFFFF
-        or _number(frame[message], "big") % 0xFFFF
+        or _number(frame[header_at:message_at], "big") % 0xFFFF
+        or _number(frame[message_at:end], "big") % 0xFFFF
     ):
         return None
     return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
