@@ -58,7 +58,7 @@ PLAIN_REPORT_BYTES, TAGGED_REPORT_BYTES = 54, 58
 
 
 class ReportLayout(NamedTuple):
-    """Where a frame with a plain report has its parts: what reads it, and where IP header and message begin and end."""
+    """Where a frame with a plain report has its parts: what reads it, where IP header and message begin, the end."""
 
     read: Callable[[bytes, int], tuple[Any, ...]]
     header_at: int
