@@ -1,6 +1,6 @@
 """Histories of three controllers that share switches through a store, drawn by seed, and what must hold in all.
 
-    python benchmarks/cluster_histories.py [--seeds 1000] [--first 1] [--large] [--json]
+    python benchmarks/cluster_histories.py [--seeds 1000] [--first 1] [--size small|middle|large] [--json]
 
 Members are the real ones (`controller.cluster.member`), and so is what asks switches for roles and writes to them
 (`controller.datapath`); the store is the twin in memory, switches are those of the tests with the roles of Open
@@ -63,6 +63,8 @@ class Size(NamedTuple):
 SMALL = Size(3, 0, 3)
 MIDDLE = Size(60, 600, 10)
 LARGE = Size(1000, 10_000, 10)
+SIZES = {"small": SMALL, "middle": MIDDLE, "large": LARGE}
+SIZES_HELP = ", ".join(f"{name}: {size.switches:,} switches, {size.groups:,} groups" for name, size in SIZES.items())
 
 
 class World(Timeline):
@@ -301,14 +303,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--large", action="store_true", help="1,000 switches and 10,000 groups")
+    parser.add_argument("--size", choices=SIZES, default="small", help=SIZES_HELP)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     takes: defaultdict[str, list[float]] = defaultdict(list)
     faults, writes, actions = Counter[str](), [], []
     begun_s = time.process_time()
     for seed in range(args.first, args.first + args.seeds):
-        world = history(seed, LARGE if args.large else SMALL)
+        world = history(seed, SIZES[args.size])
         faults += world.faults
         writes.append(world.writes)
         actions.append(len(world.acknowledged_numbers))

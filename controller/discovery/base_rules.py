@@ -25,6 +25,7 @@ from controller.rules.model import (
     FlowEntry,
     FlowKey,
     Goto,
+    Key,
     Match,
     Output,
     SetEthDst,
@@ -116,6 +117,11 @@ def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int)
     """Return the entry that sends a tour frame, which the switch `neighbour` returned, on by the tour's next port."""
     match = Match(in_port=port_no, eth_dst=return_mac(neighbour), eth_type=ETHERTYPE_LLDP)
     return _tour_rule(ofp_version, match, (SetEthDst(TOUR_MAC), Output(next_port_no)))
+
+
+def is_tour(key: Key) -> bool:
+    """Tell whether an entry, by its key, sends tour frames on by another port than they came by."""
+    return type(key) is FlowKey and key.priority == PRIORITY_ECHO and key.match.in_port is not None
 
 
 def lacp_rules(port_no: int, seconds: int = 0) -> list[FlowEntry]:

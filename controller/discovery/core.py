@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.datapath.core import DatapathCore
 from controller.discovery.backup_legs import BackupLegs
-from controller.discovery.base_rules import first_rules, hold_rule, policer_rules
+from controller.discovery.base_rules import first_rules, hold_rule, is_tour, policer_rules
 from controller.discovery.detection import ProbingPace
 from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
@@ -82,7 +82,7 @@ class DiscoveryCore:
         self.counters = self._notices.counters
         self._remembered = RememberedHosts()
         self._deadlines: Deadlines[Timer] = Deadlines()
-        self._installer = Installer(DISCOVERY_TAG, hold_unknown=settings.vlans.is_used, datapath=datapath)
+        self._installer = Installer(DISCOVERY_TAG, hold_unknown=settings.vlans.is_used or is_tour, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self.is_open = self._installer.is_open
         self._table = PortTable(settings, secret, self._deadlines, self)

@@ -6,7 +6,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 RESTART_GRACE_S = 30.0
-"""From the first connection on, how long entries stay on switches that let VLANs in at ports not yet known."""
+"""From the first connection on, how long entries stay on switches that let VLANs in at ports not yet known, and those
+of the tours of an earlier run: by then the same tours are laid anew, mostly."""
 
 
 class TimerKind(IntEnum):

@@ -54,7 +54,8 @@ class Installer(Errands):
     xid_tag
         Upper 8 bits of the transaction ids of the app; by default made of `app_tag`.
     hold_unknown
-        Leave entries that nobody desires on the switches until `release_unknown`: after a restart.
+        Leave entries that nobody desires on the switches until `release_unknown`, after a restart: all, or those of
+        whose keys this is true.
     datapath
         What the app shares with others, and whose holder gives it the answers to its messages; by default the
         installer has one of its own, and is given all answers itself.
@@ -73,7 +74,7 @@ class Installer(Errands):
         app_tag: int,
         xid_tag: int | None = None,
         *,
-        hold_unknown: bool = False,
+        hold_unknown: bool | Callable[[Key], bool] = False,
         datapath: DatapathCore | None = None,
         keeps_resources: bool = False,
     ) -> None:
@@ -81,7 +82,7 @@ class Installer(Errands):
         self.counters = self._notices.counters
         self.app_tag = app_tag
         self.xid_tag = DATAPATH_XID_TAG | app_tag & 0xF if xid_tag is None else xid_tag
-        self._hold_unknown = hold_unknown
+        self._hold_unknown: bool | Callable[[Key], bool] = hold_unknown
         self._keeps_resources = keeps_resources
         self.clock = ConfirmationClock()
         self.listens: Callable[[int], bool] = lambda _dpid: True
@@ -95,7 +96,7 @@ class Installer(Errands):
         self._datapath.add(self)
         self._admissible = Admissible(app_tag, self._switches, self._notices, keeps_resources=keeps_resources)
         self._checks = Checks(self._switches, self._mark, self._ask_check, self._notices)
-        self._checks.held = hold_unknown
+        self._checks.held = bool(hold_unknown)
         self._release = Release(self._switches, self._mark)
         self.refusals = Refusals(self._switches, self._mark, self._plans, self._notices)
         self._effects: list[Effect] = []
@@ -270,7 +271,7 @@ class Installer(Errands):
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
         """Take a flow statistics reply as it came in."""
         state = self._switches.get(event.dpid)
-        if state is not None and self._surveys.told(state, event, self._hold_unknown, now):
+        if state is not None and self._surveys.told(state, event, bool(self._hold_unknown), now):
             pass
         elif state is None or state.check is None or state.check.xid != event.xid:
             self._datapath.flow_stats_received(event, now)
@@ -288,7 +289,7 @@ class Installer(Errands):
 
     def _resources_told(self, state: OwnerState, xid: int, told: ResourceDescriptions, now: float) -> bool:
         """Take a reply that tells groups or meters, if it is to a check or a report; False where it is to neither."""
-        if self._surveys.resources_told(state, xid, told, self._hold_unknown, now):
+        if self._surveys.resources_told(state, xid, told, bool(self._hold_unknown), now):
             return True
         check = state.check
         if check is None or xid not in check.asked:

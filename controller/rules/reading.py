@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from controller.datapath.lanes import Urgency
+from controller.rules.model import Key
 from controller.rules.notices import Notices
 from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.switch_state import READ_ENTRIES_BOUND, FlowDump, OwnerState
@@ -37,10 +40,11 @@ def take_resources(
     _bound(reading, state.dpid, notices, now)
 
 
-def compare(state: OwnerState, hold_unknown: bool) -> None:
+def compare(state: OwnerState, hold_unknown: bool | Callable[[Key], bool]) -> None:
     """Have the difference sent between what a switch has told and what it shall hold: puts, then removals.
 
-    With `hold_unknown` what nobody desires stays, but for what was to be removed already.
+    With `hold_unknown` what nobody desires stays, or that of whose keys it is true, but for what was to be removed
+    already.
     """
     if state.resources is not None:
         state.recount()
@@ -53,7 +57,12 @@ def compare(state: OwnerState, hold_unknown: bool) -> None:
     targets = state.targets()
     differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
     differing += (*state.waiters, *state.failures)
-    differing += [key for key in installed if targets.get(key) is None and (not hold_unknown or key in asked)]
+    unknown = [key for key in installed if targets.get(key) is None]
+    if callable(hold_unknown):
+        unknown = [key for key in unknown if key in asked or not hold_unknown(key)]
+    elif hold_unknown:
+        unknown = [key for key in unknown if key in asked]
+    differing += unknown
     lanes.set_bulk(differing)
     state.full.clear()
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controller.discovery.base_rules import base_rules, tour_rule, turn_rule
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
+from controller.discovery.timers import RESTART_GRACE_S
 from controller.rules.evaluate import Fields, FlowTables, Sent
 from controller.rules.fake import Copy, FakeFabric, FakeSwitch
 from controller.rules.lowering import LOWERINGS
@@ -270,6 +271,34 @@ def test_links_of_a_fat_tree_are_asked_by_their_aggregations(make_world):
     world.run(30.0)
     assert {packet.dpid for packet in tours_of(world)} == set(aggregations)
     assert {dpid for dpid in world.rules if tour_entries(world, dpid)} == set(aggregations)
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_the_next_controller_leaves_the_entries_of_tours_as_they_are(make_world, version):
+    former = star(make_world, version=version)
+    entries = {key: former.rules[HUB][key] for key in tour_entries(former)}
+    world = make_world(SCARCE)
+    world.rules, world.now = former.rules, former.now
+    star(make_world, version=version, world=world)
+    assert len(entries) == len(LEAVES) - 1
+    assert all(world.rules[HUB].get(key) is rule for key, rule in entries.items()), "put again"
+    world.run(10.0)
+    assert tours_of(world)
+
+
+def test_what_the_next_controller_does_not_want_of_tours_goes_after_a_time_of_grace(make_world):
+    former = star(make_world)
+    world = make_world(SCARCE)
+    world.cables, world.rules, world.now = former.cables, former.rules, former.now
+    (last,) = [key for key in tour_entries(world) if key.match.in_port == len(LEAVES) - 1]
+    world.connect(HUB, ports=range(1, 10))
+    for leaf in LEAVES[:-1]:
+        world.connect(leaf)
+    world.run(RESTART_GRACE_S - 1.0)
+    assert last in world.rules[HUB]
+    world.run(3.0)
+    assert last not in world.rules[HUB]
+    assert len(tour_entries(world)) == len(LEAVES) - 2
 
 
 def test_a_late_answer_of_the_fabric_is_told_and_its_end_too(make_world):

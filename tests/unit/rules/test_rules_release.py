@@ -49,6 +49,19 @@ def test_what_nobody_desires_goes_at_the_end_and_not_before(world):
     world.assert_in_sync()
 
 
+def test_what_is_not_to_stay_goes_at_once(make_world):
+    world = make_world(hold_unknown=lambda key: key.match.in_port == 3, connect=False)
+    for number in range(1, 5):
+        world.switches[1].tables.put(rule(number))
+    world.change([(1, Put(rule(1)))])
+    world.connect(1)
+    world.deliver()
+    assert held(world, 1) == {1, 3}
+    release(world)
+    world.deliver()
+    assert held(world, 1) == {1}
+
+
 def test_a_switch_that_connects_later_keeps_nothing_that_nobody_desires(world):
     world.disconnect(2)
     release(world)
