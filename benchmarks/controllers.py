@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from apps.emulation.controller import ControllerProcess
 
@@ -29,7 +30,10 @@ def free_port() -> int:
 
 @contextmanager
 def controller(
-    name: str, policy: str = OPEN_POLICY, apps: tuple[str, ...] = ("multicast",)
+    name: str,
+    policy: str = OPEN_POLICY,
+    apps: tuple[str, ...] = ("multicast",),
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ControllerProcess]:
     """Run one of `CONTROLLERS`, which listens on the `port` of what is yielded."""
     if name not in CONTROLLERS:
@@ -39,5 +43,7 @@ def controller(
         file.flush()
         framework = "os-ken" if name == "vsrt-os-ken" else "ryu"
         chosen = (IGMPLIB,) if name == "igmplib" else apps
-        with ControllerProcess(free_port(), framework=framework, policy=Path(file.name), apps=chosen) as process:
+        with ControllerProcess(
+            free_port(), framework=framework, policy=Path(file.name), apps=chosen, env=env
+        ) as process:
             yield process

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from measure import Measurement, report
@@ -73,8 +73,13 @@ class Bench:
         self.advance(30.0)
 
     def feed(self, event: object) -> None:
-        core, now = self.core, self.now
-        for effect in core.handle(event, now):
+        effects = self.core.handle(event, self.now)
+        if effects:
+            self.perform(effects)
+        self.core.next_deadline()
+
+    def perform(self, effects: Iterable[object]) -> None:
+        for effect in effects:
             kind = type(effect)
             if kind is ApplyEdits:
                 LOWERING.encode_batch(effect)
@@ -84,7 +89,6 @@ class Bench:
             elif kind is RequestFlows:
                 reply = LOWERING.encode_flow_stats_reply(effect.xid, False, b"")
                 self.feed(FlowStatsReceived(effect.dpid, VERSION, effect.xid, reply))
-        core.next_deadline()
 
     def advance(self, seconds: float) -> None:
         end_s = self.now + seconds

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from math import sqrt
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from control_plane import report_frames
@@ -14,7 +17,9 @@ from controllers import controller
 from fabric_simulator.lone import LoneSwitch
 from fabric_simulator.messages import FLOW_MOD
 from measure import Measurement, time_per_call_us
+from probe_joins import COUNT, SCRIPTS
 
+from apps.emulation.agents import REPOSITORY
 from apps.emulation.controller import ControllerProcess
 from apps.probe_points import recorded_points
 from apps.status_client import query
@@ -24,31 +29,23 @@ from controller.probes.live import LoopBudget, LoopRun
 from controller.probes.script import load
 
 PORTS = 48
-JOINS = 2000
+JOINS = 500
+"""Joins of a turn, at each of the controllers that are compared."""
+AT_ONCE = 50
+"""Joins after which it is the other controller's turn, so that what else runs meets both alike."""
 TURNS = 10
 WINDOW_BYTES = 1 << 16
 LOADS = 1000
 LONGEST_S = 3600
 PACKETS_PER_S = 500
 
-COUNT = "aggr n[1][0]; multicast:event:PacketReceived when (in_port != 99) { n[dpid]++; }"
-LATENCY = """aggr us[1][0]; bag at; multicast:event:PacketReceived { at[dpid] <- now_ns; }
-multicast:effect:Audit { us[host.dpid] <- (now_ns - at[host.dpid]) / 1000; }"""
-EIGHT = """aggr n[1][0]; aggr who[0][1]; aggr size[0][0]; aggr us[1][0]; bag at;
-multicast:event:PacketReceived { at[dpid] <- now_ns; } multicast:event:PacketReceived { n[dpid]++; }
-multicast:event:PacketReceived { size <- len(data); } multicast:event:PacketReceived { n[in_port]++; }
-multicast:effect:Audit { us[host.dpid] <- now_ns - at[host.dpid]; } multicast:effect:Audit { who[role]++; }
-multicast:effect:Audit { n[host.port_no]++; } multicast:effect:Audit { who[decision.rule]++; }"""
 HEAVY = "int i; aggr n[1][0];" + "".join(
     f" {point} {{ for (i = 0; i < 400; i++) {{ n[i]++; }} }}"
     for point in ("multicast:event:PacketReceived", "discovery:event:PacketReceived") * 4
 )
-SCRIPTS: Mapping[str, tuple[str, int, float]] = {
-    "a count": (COUNT, 1, 0.98),
-    "a latency": (LATENCY, 2, 0.96),
-    "8 firings": (EIGHT, 8, 0.92),
-}
-"""Scripts, how often they fire for a join, and the least ratio of joins with them to those without."""
+
+WITHOUT_PROBES = {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parent / "without_probes"), str(REPOSITORY)))}
+"""The environment of a controller that has no probes at all."""
 
 
 def spent_ns(pid: int) -> dict[str, int]:
@@ -63,11 +60,10 @@ def spent_ns(pid: int) -> dict[str, int]:
 class Bench:
     """A controller, a switch whose hosts join groups that nobody was in before, and scripts that look on."""
 
-    def __init__(self, name: str, stack: ExitStack, joins: int) -> None:
-        self.process: ControllerProcess = stack.enter_context(controller(name))
+    def __init__(self, name: str, stack: ExitStack, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.process: ControllerProcess = stack.enter_context(controller(name, env=env))
         self.switch = LoneSwitch(1, PORTS, ("127.0.0.1", self.process.port))
         stack.callback(self.switch.close)
-        self.joins = joins
         self._frames: Iterator[bytes] = iter(report_frames(65_000, 3, PORTS))
         self.known: list[bytes] = []
         before = -1
@@ -86,9 +82,9 @@ class Bench:
     def end(self, number: str) -> Any:
         return self.ask(do="probe-stop", id=number)
 
-    def join(self) -> float:
-        """Return joins per second of the controller's processor time, of as many as a turn has."""
-        frames = [next(self._frames) for _ in range(self.joins)]
+    def join(self, count: int) -> float:
+        """Join groups, and return joins per second of the controller's processor time."""
+        frames = [next(self._frames) for _ in range(count)]
         self.known += frames
         return self.say(frames, len(frames))
 
@@ -108,91 +104,115 @@ class Bench:
         return len(frames) * 1e9 / sum(spent - before_ns.get(thread, 0) for thread, spent in after_ns.items())
 
 
-def turns(without: Callable[[], float], with_it: Callable[[], float], count: int = TURNS) -> list[float]:
-    """Return the ratios of pairs, each of which begins with the other one: what grows meets both alike."""
-    ratios = []
-    for number in range(count):
-        if number % 2:
-            one, other = with_it(), without()
-        else:
-            other = without()
-            one = with_it()
-        ratios.append(one / other)
-    return ratios
+def join_in_turn(benches: Sequence[Bench], joins: int) -> list[float]:
+    """Have the switches of controllers join groups some at a time, in turn; return joins per second of each."""
+    took_s = [0.0 for _ in benches]
+    order = list(range(len(benches)))
+    for done in range(0, joins, AT_ONCE):
+        for number in order:
+            count = min(AT_ONCE, joins - done)
+            took_s[number] += count / benches[number].join(count)
+            for other in benches:  # switches that are silent are given up
+                other.switch.turn(0.0)
+        order = order[1:] + order[:1]
+    return [joins / each_s for each_s in took_s]
 
 
 def nothing_attached(name: str, joins: int) -> list[Measurement]:
-    """Compare a controller at which no script ever looked with one at which a thousand did, one after the other."""
+    """Compare a controller at which a thousand scripts looked, one after the other, with two that know of none."""
     with ExitStack() as stack:
-        fresh, used = Bench(name, stack, joins), Bench(name, stack, joins)
+        plain, again = (Bench(name, stack, env=WITHOUT_PROBES) for _ in range(2))
+        used = Bench(name, stack)
+        answer = query(plain.process.socket, {"show": "probes"}, 30.0)
+        assert "error" in answer, answer  # it has no probes
         for _ in range(LOADS):
             used.end(used.begin(COUNT))
-            for bench in (fresh, used):  # switches that are silent are given up
+            for bench in (plain, again, used):
                 bench.switch.turn(0.0)
-        ratios = turns(fresh.join, used.join)
-    what = f"{name}: joins, after {LOADS:,} scripts came and went, to joins where none did (goal 0.99)"
-    return [Measurement(what, "times", ratios)]
+        ratios: list[float] = []
+        anchors: list[float] = []
+        join_in_turn((plain, again, used), joins)
+        for _ in range(TURNS):
+            without, other, rate = join_in_turn((plain, again, used), joins)
+            ratios.append(rate / without)
+            anchors.append(other / without)
+    what = (
+        f"{name}: joins, after {LOADS:,} scripts came and went, to joins of a controller without probes (goal 0.99)"
+    )
+    return [
+        Measurement(what, "times", ratios),
+        Measurement(f"{name}: anchor, two controllers without probes", "times", anchors),
+    ]
 
 
 def attached(name: str, joins: int) -> list[Measurement]:
-    """Compare joins with scripts to joins without, in turn in one controller; all that happens must be counted."""
-    found = []
+    """Compare joins with scripts to joins without; all that happens must be counted."""
+    found = [
+        each
+        for what, (script, firings, goal) in SCRIPTS.items()
+        for each in _watched(name, joins, script, firings, f"a script of {what}", goal)
+    ]
+    return [*found, *_paced(name, joins)]
+
+
+def _watched(
+    name: str, joins: int, script: str, firings: int, what: str, goal: float
+) -> tuple[Measurement, Measurement]:
+    """Compare two controllers, at which a script looks in turn: which one is the faster by itself is no matter."""
+    refused: list[float] = []
+
+    def turn(watched: Bench, plain: Bench) -> float:
+        number = watched.begin(script)
+        with_it, without = join_in_turn((watched, plain), joins)
+        ended = watched.end(number)
+        happened = firings * joins
+        assert (ended["fired"] + ended["skipped"], ended["faults"]) == (happened, {}), ended
+        refused.append(100 * ended["skipped"] / happened)
+        return with_it / without
+
     with ExitStack() as stack:
-        bench = Bench(name, stack, joins)
-        for what, (script, firings, goal) in SCRIPTS.items():
-            refused: list[float] = []
-            ratios = turns(bench.join, partial(_join_watched, bench, script, firings * joins, refused))
-            told = f"{name}: joins at full speed with {what} to without (goal {goal})"
-            found.append(Measurement(told, "times", ratios))
-            found.append(Measurement(f"{name}: firings refused, {what}", "%", refused))
-        frames = bench.known[:PACKETS_PER_S]
-
-        def paced() -> float:
-            return bench.say(frames, 0, PACKETS_PER_S)
-
-        def paced_with_it() -> float:
-            number = bench.begin(COUNT + " discovery:event:PacketReceived { n[dpid]++; }")
-            rate = paced()
-            bench.switch.run_for(0.2)
-            ended = bench.end(number)
-            assert (ended["fired"], ended["skipped"]) == (2 * len(frames), 0), ended
-            return rate
-
-        ratios = turns(paced, paced_with_it)
-        what = f"{name}: reports, {PACKETS_PER_S} and {2 * PACKETS_PER_S:,} firings a second, to without (goal 0.99)"
-        found.append(Measurement(what, "times", ratios))
-    return found
+        one, other = Bench(name, stack), Bench(name, stack)
+        join_in_turn((one, other), joins)
+        ratios = [sqrt(turn(one, other) * turn(other, one)) for _ in range(TURNS)]
+    return (
+        Measurement(f"{name}: joins at full speed with {what} to without (goal {goal})", "times", ratios),
+        Measurement(f"{name}: firings refused, {what}", "%", refused),
+    )
 
 
-def _join_watched(bench: Bench, script: str, happened: int, refused: list[float]) -> float:
-    """Join while a script looks on, which must count all that happened, and note which part of it was refused."""
-    number = bench.begin(script)
-    rate = bench.join()
-    ended = bench.end(number)
-    assert (ended["fired"] + ended["skipped"], ended["faults"]) == (happened, {}), ended
-    refused.append(100 * ended["skipped"] / happened)
-    return rate
+def _paced(name: str, joins: int) -> list[Measurement]:
+    with ExitStack() as stack:
+        one, other = Bench(name, stack), Bench(name, stack)
+        join_in_turn((one, other), joins)
+
+        def turn(watched: Bench, plain: Bench) -> float:
+            number = watched.begin(COUNT + " discovery:event:PacketReceived { n[dpid]++; }")
+            rates = [0.0, 0.0]
+            for at, bench in enumerate((watched, plain)):
+                frames = bench.known[:PACKETS_PER_S]
+                rates[at] = bench.say(frames, 0, PACKETS_PER_S)
+            watched.switch.run_for(0.2)
+            ended = watched.end(number)
+            assert (ended["fired"], ended["skipped"]) == (2 * len(watched.known[:PACKETS_PER_S]), 0), ended
+            return rates[0] / rates[1]
+
+        ratios = [sqrt(turn(one, other) * turn(other, one)) for _ in range(TURNS)]
+    what = f"{name}: reports, {PACKETS_PER_S} and {2 * PACKETS_PER_S:,} firings a second, to without (goal 0.99)"
+    return [Measurement(what, "times", ratios)]
 
 
 def overload(name: str, joins: int) -> list[Measurement]:
     """Have a script that takes far too long at 8 points look at joins at full speed."""
-    with ExitStack() as stack:
-        bench = Bench(name, stack, joins)
-        refused: list[float] = []
-        ratios = turns(bench.join, partial(_join_watched, bench, HEAVY, 8 * joins, refused))
-    return [
-        Measurement(f"{name}: joins with a script that takes too long, to without (goal 0.90)", "times", ratios),
-        Measurement(f"{name}: its firings that were refused, and counted", "%", refused),
-    ]
+    return list(_watched(name, joins, HEAVY, 8, "a script that takes too long", 0.9))
 
 
 def exactness(name: str, joins: int) -> list[Measurement]:
     """Count by scripts what the switch has sent and been sent: the same number, or the run ends here."""
     with ExitStack() as stack:
-        bench = Bench(name, stack, joins)
+        bench = Bench(name, stack)
         edits, packets = bench.begin(library()["tree-changes"].text), bench.begin(COUNT)
         before = bench.switch.received[FLOW_MOD]
-        bench.join()
+        bench.join(joins)
         counted = sum(row["count"] for row in bench.end(edits)["aggregates"]["edits_of"])
         seen = sum(row["count"] for row in bench.end(packets)["aggregates"]["n"])
         assert (counted, seen) == (bench.switch.received[FLOW_MOD] - before, joins), (counted, seen)

@@ -1,12 +1,15 @@
 """What probe scripts cost a controller, and that they change nothing.
 
-    python benchmarks/probes.py cost [--controllers vsrt,vsrt-os-ken] [--joins 2000] [--rows all] [--json]
+    python benchmarks/probes.py cost [--controllers vsrt,vsrt-os-ken] [--joins 500] [--rows all] [--json]
     python benchmarks/probes.py observe RECORDING [--scripts 1000] [--seed N] [--json]
 
-`cost`: a simulated switch joins groups as fast as the controller takes them, with a script and without in turn; joins
-per second of the controller's processor time are compared, which what else runs disturbs least. A firing is compared
-with CEL (common-expression-language, in Rust) and simpleeval where these are installed. What scripts count must be
-what the switch has sent, or the run ends.
+`cost`: simulated switches join groups as fast as their controllers take them, fifty at a time in turn; joins per
+second of the controllers' processor time are compared, which what else runs disturbs least. A script looks at the one
+and then at the other of two controllers, and both ratios make one turn. Row `core` does the same in one process with
+cores alone, whose joins take less, so that scripts weigh more; its spread is a tenth on a machine that is busy. Row
+`nothing` compares a controller at which a thousand scripts have looked with one that has no probes at all, and two of
+these with each other. A firing is compared with CEL (common-expression-language, in Rust) and simpleeval where these
+are installed. What scripts count must be what the switch has sent, or the run ends.
 
 `observe`: scripts by chance over a recording: refused with a place, or run; the effects of the replay are the same.
 Half of the scripts are changed by chance, so that most of these are wrong. A script that is right and refused, a
@@ -24,6 +27,7 @@ from random import randrange
 from measure import Measurement, report
 from observed_replay import observe
 from probe_cost import JOINS, attached, exactness, firings, nothing_attached, overload
+from probe_joins import joins_in_core
 
 from apps.replays import read_lines
 
@@ -34,6 +38,9 @@ ROWS: dict[str, Callable[[str, int], list[Measurement]]] = {
     "exactness": exactness,
 }
 
+ROWS_OF_NONE: dict[str, Callable[[], list[Measurement]]] = {"core": joins_in_core, "firing": firings}
+"""Rows for which no controller runs."""
+
 
 def main() -> None:
     """Measure what the command line asks for, and print it."""
@@ -42,7 +49,7 @@ def main() -> None:
     cost = commands.add_parser("cost", help="what scripts cost")
     cost.add_argument("--controllers", default="vsrt,vsrt-os-ken")
     cost.add_argument("--joins", type=int, default=JOINS)
-    cost.add_argument("--rows", default=",".join((*ROWS, "firing")))
+    cost.add_argument("--rows", default=",".join((*ROWS, *ROWS_OF_NONE)))
     observed = commands.add_parser("observe", help="that scripts change nothing")
     observed.add_argument("recording", type=Path)
     observed.add_argument("--scripts", type=int, default=1000)
@@ -59,7 +66,8 @@ def main() -> None:
             if row in rows
             for each in measure(name, args.joins)
         ]
-        report([*measured, *(firings() if "firing" in rows else ())], as_json=args.json, source=Path(__file__).name)
+        measured += [each for row, measure in ROWS_OF_NONE.items() if row in rows for each in measure()]
+        report(measured, as_json=args.json, source=Path(__file__).name)
         return
     with args.recording.open(encoding="utf-8") as file:
         recording = list(read_lines(file))

@@ -16,7 +16,8 @@ from apps.dashboard.board import Board
 from apps.dashboard.health import health
 from apps.dashboard.models import ProblemDocument
 from apps.dashboard.past import PastFiles
-from apps.dashboard.reads import Ask, reads
+from apps.dashboard.questions import Ask
+from apps.dashboard.reads import reads
 from apps.dashboard.static_files import INDEX, StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.writes import writes

@@ -14,18 +14,17 @@ from starlette.types import Receive, Scope, Send
 from apps.dashboard import lists, models
 from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
-from apps.dashboard.feed import ControllerUnanswered
 from apps.dashboard.model_parts import Page
 from apps.dashboard.past import PastFiles, Stretch, with_learnt_bounds
 from apps.dashboard.places import port_number, speed_of, switch_dpid
+from apps.dashboard.probe_routes import add_probe_reads
+from apps.dashboard.questions import Ask, answered
 from apps.dashboard.streams import Streams
 from apps.registry import TABLE_APPS
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
 from controller.snapshot.reader import Document, DocumentCopy
 from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
 from controller.wire.addresses import format_ip, parse_name
-
-Ask = Callable[[dict[str, Any]], Any]
 
 MAX_DPID = (1 << 64) - 1
 MAX_LIMIT = 10_000
@@ -312,6 +311,7 @@ def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need
     _add(router, "/checks/findings", check_findings, models.FindingsModel)
     _add(router, "/checks/discovery/findings", check_discovery_findings, models.FindingsModel)
     _add(router, "/checks/{app}/{number}", check_report, models.CheckReportModel)
+    add_probe_reads(router, ask)
     _add(router, "/status", status, models.StatusModel)
     _add(router, "/policy", policy, models.PolicyFileModel)
     _add(router, "/switches/{dpid}", switch, models.SwitchModel)
@@ -326,28 +326,6 @@ def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need
         responses={200: {"description": "The stream.", "content": {"text/event-stream": {}}}},
     )
     return router
-
-
-async def answered(ask: Ask, question: dict[str, Any]) -> Any:
-    """Return the controller's answer; Problem where it refuses, fails or is away."""
-    try:
-        answer = await ask(question)
-    except ControllerUnanswered as error:
-        raise Problem(503, f"the controller does not answer: {error}", reason="disconnected") from error
-    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
-        raise Problem(409, "there are too few ports", error=answer["error"])
-    if isinstance(answer, dict) and isinstance(answer.get("error"), str):
-        if answer.get("refused"):
-            field, reason = answer.get("field"), answer.get("reason")
-            if isinstance(reason, str):
-                raise Problem(503, answer["error"], reason=reason)
-            raise Problem(409, answer["error"], **({"field": field} if isinstance(field, str) else {}))
-        if answer["error"].startswith("ask with"):
-            raise Problem(501, "no app of this controller does that")
-        if "unanswered" in answer:
-            raise Problem(504 if answer["unanswered"] == "under-way" else 503, answer["error"], reason="busy")
-        raise Problem(502, answer["error"])
-    return answer
 
 
 def group_address(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Request, Security
+from fastapi import APIRouter, Body, Path, Query, Security
 from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
@@ -12,30 +12,12 @@ from apps.dashboard.answers import JSON, Problem, encode
 from apps.dashboard.board import Board
 from apps.dashboard.models import DoneModel
 from apps.dashboard.places import known_dpid, port_number, switch_dpid
-from apps.dashboard.reads import (
-    PROBLEMS,
-    AddressPath,
-    Ask,
-    PortPath,
-    SwitchPath,
-    TablesPath,
-    answered,
-    group_address,
-)
+from apps.dashboard.probe_routes import add_probe_writes
+from apps.dashboard.questions import Ask, By, answered, check_length
+from apps.dashboard.reads import PROBLEMS, AddressPath, PortPath, SwitchPath, TablesPath, group_address
 from controller.alarms.actions import KEY_LENGTH
 
 FamilyPath = Annotated[Literal["4", "6"], Path(description="IP version.")]
-QUESTION_BYTES = 65_000
-"""The longest question that the controller's socket takes."""
-
-
-def _caller(request: Request) -> str:
-    """Return on whose behalf the controller is asked, for its log of actions: the name that the token has."""
-    return str(request.state.caller)
-
-
-By = Annotated[str, Depends(_caller)]
-
 _KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
 """Keys of alarms are printable ASCII; no path may hold a slash or a backslash that is not its own."""
 
@@ -209,12 +191,8 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         reserved = next((name for name in _RESERVED if name in request), None)
         if reserved is not None:
             raise Problem(422, f"{reserved}: no field of a request", field=reserved)
-        try:
-            length = len(encode(request))
-        except ValueError:
-            raise Problem(422, "the request holds a number that JSON has not") from None
-        if length > QUESTION_BYTES:
-            raise Problem(413, f"the request is longer than {QUESTION_BYTES} bytes")
+        check_length(request)
         return await do("allocate", **request)
 
+    add_probe_writes(router, ask)
     return router

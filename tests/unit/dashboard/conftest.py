@@ -68,11 +68,13 @@ class Controller:
             "check-discovery-findings": lambda _fields: {"done": True, "count": 0, "findings": []},
             "check-findings": lambda _fields: {"done": True, "count": 0, "findings": []},
             **{f"check-{app}-report": self._check_report for app in TABLE_APPS},
+            **dict.fromkeys(("probe-run", "probe-look", "probe-stop"), self._probe),
             **{name: self._note(name) for name in NOTED},
         }
         for app, sections in self._sections.items():
             done = actions if app == "multicast" else {}
-            server = StatusServer(self.path, {}, self._run, LOGGER, done, app=app, sections=sections)
+            views = {"probes": lambda: {"probes": [PROBE]}} if app == "multicast" else {}
+            server = StatusServer(self.path, views, self._run, LOGGER, done, app=app, sections=sections)
             server.start()
             self._servers.append(server)
 
@@ -109,6 +111,12 @@ class Controller:
     def _check_report(self, fields: Mapping[str, Any]) -> Any:
         return {"number": fields["number"], "switches": 0, "done": True, "reports": []}
 
+    def _probe(self, fields: Mapping[str, Any]) -> Any:
+        self.asked.append(dict(fields))
+        if fields.get("script") == "x":
+            raise QuestionRefused("line 1, column 1: 'x' is not expected here", "script", "script-fault")
+        return {**PROBE, **PROBE_FOUND}
+
     def _drain(self, fields: Mapping[str, Any]) -> Any:
         id_ = str(fields["dpid"])
         if id_ not in self.documents["multicast", "switches"]:
@@ -117,6 +125,12 @@ class Controller:
         return {"drained": True}
 
 
+PROBE = {"id": "1", "script": "begin { }", "points": 0, "by": "ann", "begun_s": 10.0, "for_s": 60.0, "ended": None}
+ROW = {"keys": [3, "IGMP"], "count": 3, "sum": 9, "min": 1, "max": 5, "histogram": [[1, 2], [4, 1]]}
+PROBE_FOUND = {
+    **{"aggregates": {"wait": [ROW]}, "rows": {"wait": 1}, "sampled": ["wait"], "printed": ["a line"], "lines": [1]},
+    **{"fired": 3, "skipped": 0, "faults": {}, "lost_keys": 0, "lost_lines": 0},
+}
 TABLE_APPS = ("discovery", "multicast", "unicast")
 NOTED = (
     *(f"check-{app}" for app in TABLE_APPS),

@@ -293,3 +293,35 @@ def test_while_an_app_does_not_answer_what_is_shown_is_said_to_be_old(dashboard:
     finally:
         controller.busy = None
     dashboard.wait_until(lambda: dashboard.get("/status")["connected"])
+
+
+def test_scripts_are_begun_looked_at_and_ended(dashboard: Any, controller: Any) -> None:
+    begun = dashboard.write("POST", "/probes", json={"script": "begin { }", "for_s": 5})
+    assert (begun.status_code, begun.json()["id"]) == (200, "1")
+    assert controller.asked[-1] == {"script": "begin { }", "for_s": 5.0, "by": "operator"}
+    assert [probe["id"] for probe in dashboard.get("/probes")["probes"]] == ["1"]
+    found = dashboard.get("/probes/1", params={"lines": "1,0"})
+    assert controller.asked[-1] == {"id": "1", "lines": [1, 0]}
+    assert found["aggregates"]["wait"][0]["histogram"] == [[1, 2], [4, 1]]
+    assert dashboard.write("DELETE", "/probes/1").json()["fired"] == 3
+    assert controller.asked[-1] == {"id": "1", "by": "operator"}
+
+
+def test_a_script_that_is_refused_is_told_with_its_place(dashboard: Any, controller: Any) -> None:
+    refused = dashboard.write("POST", "/probes", json={"script": "x"})
+    assert (refused.status_code, refused.headers["content-type"]) == (409, "application/problem+json")
+    assert (refused.json()["detail"], refused.json()["field"]) == (
+        "line 1, column 1: 'x' is not expected here",
+        "script",
+    )
+    before = len(controller.asked)
+    assert dashboard.write("POST", "/probes", json={"script": "x", "for_s": 0}).status_code == 422
+    assert dashboard.write("POST", "/probes", json={"script": "\u00e9" * 12_000}).status_code == 413
+    assert dashboard.write("POST", "/probes", token="wrong" * 4, json={"script": "begin { }"}).status_code == 401
+    assert len(controller.asked) == before
+
+
+def test_the_scripts_that_are_shipped_are_told_with_their_questions(dashboard: Any) -> None:
+    scripts = {each["name"]: each for each in dashboard.get("/probes/library")["scripts"]}
+    assert scripts["barrier-latency"]["question"].endswith("?")
+    assert "BarrierReplied" in scripts["barrier-latency"]["script"]

@@ -9,7 +9,7 @@ import {section} from "./store.js";
 
 const asked = signal(null);
 
-/** Ask the operator to confirm an order: `title`, `text`, `verb` of the button, `method`, `path`, `body`. */
+/** Ask the operator to confirm an order: `title`, `text`, `verb` of the button, `method`, `path`, `body`; `then` takes the answer, where it is shown elsewhere. */
 export const ask = (what) => (asked.value = what);
 
 export const unlock = () => ask({title: "Token for changes", isToken: true, verb: "Keep in memory",
@@ -113,8 +113,11 @@ export function OrderDialog() {
     setState({isBusy: true});
     try {
       const answer = await order(what.method, what.path, what.body);
-      setState({answer: answer ?? {}});
       say(`${what.title}: done`);
+      if (what.then) {
+        what.then(answer);
+        close();
+      } else setState({answer: answer ?? {}});
     } catch (error) {
       if (isTokenRefused(error)) token.value = typed ? before : "";
       setState({problem: error});

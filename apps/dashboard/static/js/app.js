@@ -14,6 +14,7 @@ import {List, found, isNarrow} from "./list.js";
 import {Locked} from "./locked.js";
 import {Age} from "./parts.js";
 import {Policy} from "./policy.js";
+import {Probes} from "./probes.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
 import {connection, forget} from "./stream.js";
@@ -23,7 +24,7 @@ const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
-  allocations: "Allocations", cluster: "Cluster", policy: "Policy",
+  allocations: "Allocations", cluster: "Cluster", policy: "Policy", probes: "Probes",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
 const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
@@ -39,7 +40,7 @@ export function App() {
     }}>Skip to the view</a>
     <${Header} /><${Away} />
     ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
-      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "cluster" ? html`<${Cluster} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
+      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "cluster" ? html`<${Cluster} />` : view === "probes" ? html`<${Probes} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>`}
     <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }
