@@ -90,12 +90,15 @@ HELPERS: dict[str, Any] = {
     "KeyError": KeyError,
     "int": int,
     "len": len,
+    "text": str,
     "type": type,
 }
 """All that compiled scripts can reach by name."""
 
 _ARITHMETIC = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "&": ast.BitAnd, "|": ast.BitOr, "^": ast.BitXor}
 _CALLED = {"/": "divide", "%": "remainder", "<<": "shift_left", ">>": "shift_right"}
+_DIVIDED = {"/": ast.FloorDiv, "%": ast.Mod}
+"""What does the same where nothing is negative."""
 _COMPARED = {"==": ast.Eq, "!=": ast.NotEq, "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
@@ -122,16 +125,36 @@ def of_run(method: str, *arguments: ast.expr) -> ast.Call:
 
 
 def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
-    """Return what takes a value of a record as scripts see it; of an integer that is one, without a call."""
+    """Return what takes a value of a record as scripts see it, without a call where it is as most are."""
+    seen = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
     if kind == INT:
-        seen = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
         is_int = ast.Compare(call("type", seen), [ast.Is()], [name("int")])
-        # Python compares integers of 30 bits with each other faster than with longer ones.
-        is_short = ast.BoolOp(ast.And(), [_compared(ast.GtE(), 0), _compared(ast.LtE(), SHORT)])
-        fits = ast.BoolOp(ast.And(), [_compared(ast.GtE(), runtime.LEAST), _compared(ast.LtE(), runtime.MOST)])
-        is_seen = ast.BoolOp(ast.And(), [is_int, ast.BoolOp(ast.Or(), [is_short, fits])])
-        return ast.IfExp(is_seen, name("seen"), call("as_int", name("seen")))
-    return call({"string": "as_text"}.get(kind.name, "as_present"), value)
+        return _seen_where(ast.BoolOp(ast.And(), [is_int, _fits()]), "as_int")
+    if kind == STRING:
+        is_text = ast.Compare(call("type", seen), [ast.Is()], [name("text")])
+        is_short = ast.Compare(call("len", name("seen")), [ast.LtE()], [ast.Constant(runtime.TEXT_BOUND)])
+        return _seen_where(ast.BoolOp(ast.And(), [is_text, is_short]), "as_text")
+    return _seen_where(ast.Compare(seen, [ast.IsNot()], [ast.Constant(None)]), "as_present")
+
+
+def wrapped(value: ast.expr) -> ast.expr:
+    """Return an integer that was computed as 64 bits hold it, without a call where it fits."""
+    taken = ast.Compare(
+        ast.NamedExpr(ast.Name("seen", ast.Store()), value), [ast.GtE()], [ast.Constant(runtime.LEAST)]
+    )
+    return _seen_where(ast.BoolOp(ast.And(), [taken, _compared(ast.LtE(), runtime.MOST)]), "wrap")
+
+
+def _seen_where(condition: ast.expr, otherwise: str) -> ast.expr:
+    """Return the value that a condition calls `seen` where it holds, and else what a function makes of it."""
+    return ast.IfExp(condition, name("seen"), call(otherwise, name("seen")))
+
+
+def _fits() -> ast.expr:
+    """Return whether `seen` has 64 bits; Python compares integers of 30 bits faster than longer ones."""
+    is_short = ast.BoolOp(ast.And(), [_compared(ast.GtE(), 0), _compared(ast.LtE(), SHORT)])
+    is_long = ast.BoolOp(ast.And(), [_compared(ast.GtE(), runtime.LEAST), _compared(ast.LtE(), runtime.MOST)])
+    return ast.BoolOp(ast.Or(), [is_short, is_long])
 
 
 def _compared(sign: ast.cmpop, bound: int) -> ast.expr:
@@ -347,9 +370,13 @@ class Expressions:
 
     def _operated(self, first: Any, sign: Any, second: Any) -> Typed:
         one, other = self.of_kind(first, INT), self.of_kind(second, INT)
+        if str(sign) in _DIVIDED and _is_positive(other):
+            taken = ast.Compare(ast.NamedExpr(ast.Name("seen", ast.Store()), one), [ast.GtE()], [ast.Constant(0)])
+            divided = ast.BinOp(name("seen"), _DIVIDED[str(sign)](), other)
+            return Typed(ast.IfExp(taken, divided, call(_CALLED[str(sign)], name("seen"), other)), INT)
         if str(sign) in _CALLED:
             return Typed(call(_CALLED[str(sign)], one, other), INT)
-        return Typed(call("wrap", ast.BinOp(one, _ARITHMETIC[str(sign)](), other)), INT)
+        return Typed(wrapped(ast.BinOp(one, _ARITHMETIC[str(sign)](), other)), INT)
 
     def _unary(self, tree: Tree[Token]) -> Typed:
         sign, of = tree.children
@@ -360,7 +387,7 @@ class Expressions:
             case "~":
                 return Typed(ast.UnaryOp(ast.Invert(), value), INT)
             case "-":
-                return Typed(call("wrap", ast.UnaryOp(ast.USub(), value)), INT)
+                return Typed(wrapped(ast.UnaryOp(ast.USub(), value)), INT)
         return Typed(value, INT)
 
     def _call(self, tree: Tree[Token]) -> Typed:
@@ -423,6 +450,10 @@ def _check_count(tree: Tree[Token], function: str, given: int, wanted: int) -> N
 
 def _flag(condition: ast.expr) -> Typed:
     return Typed(ast.IfExp(condition, ast.Constant(1), ast.Constant(0)), INT)
+
+
+def _is_positive(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0
 
 
 def _is_constant(node: ast.expr, value: int) -> bool:

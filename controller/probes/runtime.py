@@ -357,7 +357,7 @@ def as_int(value: Any) -> int:
 def as_text(value: Any) -> str:
     """Return a text of a record; of an enumeration its value, or its name where that is no text."""
     if isinstance(value, Enum):
-        value = value.value if isinstance(value.value, str) else value.name
+        value = value._value_ if isinstance(value._value_, str) else value._name_
     if value is None:
         raise FiringFault("absent value")
     return str(value)[:TEXT_BOUND]

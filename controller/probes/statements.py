@@ -23,6 +23,7 @@ from controller.probes.expressions import (
     of_run,
     text_of,
     variable,
+    wrapped,
 )
 from controller.probes.grammar import ScriptFault
 from controller.probes.value_kinds import INT, STRING, ValueKind
@@ -134,7 +135,7 @@ class ClauseCompiler(Expressions):
         target, kind = self._variable(place)  # type: ignore[arg-type]
         before = self._read(place)  # type: ignore[arg-type]
         more = self.of_kind(value, kind)  # type: ignore[arg-type]
-        after = call("join", before, more) if kind == STRING else call("wrap", ast.BinOp(before, ast.Add(), more))
+        after = call("join", before, more) if kind == STRING else wrapped(ast.BinOp(before, ast.Add(), more))
         return [_assign(target, after)]
 
     def _do_store(self, tree: Tree[Token]) -> list[ast.stmt]:
@@ -159,7 +160,7 @@ class ClauseCompiler(Expressions):
         target, kind = self._variable(place)  # type: ignore[arg-type]
         if kind != INT:
             raise fault(tree, f"{token} is a string")
-        return [_assign(target, call("wrap", ast.BinOp(self._read(place), ast.Add(), ast.Constant(1))))]  # type: ignore[arg-type]
+        return [_assign(target, wrapped(ast.BinOp(self._read(place), ast.Add(), ast.Constant(1))))]  # type: ignore[arg-type]
 
     def _do_break(self, tree: Tree[Token]) -> list[ast.stmt]:
         return [self._in_loop(tree, ast.Break())]

@@ -25,6 +25,7 @@ def test_integers_have_64_bits_as_in_c(first: int, second: int):
     int a; int b;
     begin { print("%d %d %d %d %d %d", a + b, a - b, a * b, a & b, a | b, a ^ b); }
     begin { print("%d %d %d %d %d", ~a, -a, a << 3, a >> 3, (a < b) + 2 * (a == b) + 4 * (a >= b)); }
+    begin { print("%d %d", a / 7, a % 7); }
     begin when (b != 0) { print("%d %d", a / b, a % b); }
     """.replace("int a;", f"int a = {first};").replace("int b;", f"int b = {second};")
     found = [[int(word) for word in line.split()] for line in printed(script)]
@@ -32,10 +33,10 @@ def test_integers_have_64_bits_as_in_c(first: int, second: int):
     assert found[0] == list(map(in_64_bits, expected))
     compared = (first < second) + 2 * (first == second) + 4 * (first >= second)
     assert found[1] == [in_64_bits(~first), in_64_bits(-first), in_64_bits(first << 3), first >> 3, compared]
-    if second:
-        quotient, remainder = found[2]
-        assert in_64_bits(quotient * second + remainder) == first
-        assert abs(remainder) < abs(second) and (not remainder or (remainder < 0) == (first < 0))
+    for divisor, (quotient, remainder) in zip((7, second), found[2:], strict=False):
+        assert in_64_bits(quotient * divisor + remainder) == first
+        assert abs(remainder) < abs(divisor) and (not remainder or (remainder < 0) == (first < 0))
+    assert len(found) == (4 if second else 3)
 
 
 def test_operators_bind_as_in_c():
