@@ -43,7 +43,8 @@ def recorded_points() -> PointCatalogue:
 def points_of(cores: Mapping[str, Any]) -> PointCatalogue:
     """Return the points of cores by the names of their apps, `SHARED` for what apps share."""
     points = (point for app, core in cores.items() for point in _points(app, core))
-    return PointCatalogue(points, SHARED, [app for app in TABLE_APPS if app in cores])
+    timed = [app for app in cores if app != SHARED]
+    return PointCatalogue(points, SHARED, [app for app in TABLE_APPS if app in cores], timed)
 
 
 def point_app(app: str, what: str, record: object) -> str:

@@ -91,7 +91,7 @@ def _points(recording: list[RecordingLine], plain: WatchedReplay) -> list[ProbeP
     """Return where scripts may look, those points more often at which something happens."""
     apps = {line.app for line in recording}
     points = [point for point in recorded_points().find("*") if point.app in apps]
-    return points + FIRING_WEIGHT * [point for point in points if tuple(point) in plain.seen]
+    return points + FIRING_WEIGHT * [point for point in points if point[:3] in plain.seen]
 
 
 def _run(recording: list[RecordingLine], effects: list[str], loaded: Sequence[Loaded], seed: int) -> None:

@@ -6,8 +6,8 @@ import re
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 
-_WRITTEN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)([smhd])\Z")
-_UNITS_S = {"s": 1.0, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
+_WRITTEN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|[smhd])\Z")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
 
 
 def parse_duration(text: str) -> float | None:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.actions import logged
-from apps.openflow.app_watch import AppWatch
+from apps.openflow.app_watch import AppWatch, Watcher
 from apps.openflow.framework import DATAPATHS, SWITCHES
+from apps.openflow.loop_samples import LoopProfile, LoopTimer
 from apps.openflow.questions import Unanswered
 from apps.probe_points import SHARED, points_of
 from apps.state_dir import ActionLog, socket_path, state_dir
@@ -25,7 +26,7 @@ from controller.effects import Notice
 from controller.probes.findings import ROWS_LOOKED_AT, Found, document, found
 from controller.probes.grammar import ScriptFault
 from controller.probes.live import FAULTY, OVER_BUDGET, LoopBudget, LoopRun
-from controller.probes.points import PointCatalogue, ProbePoint
+from controller.probes.points import PROFILE, TIMER, PointCatalogue, ProbePoint
 from controller.probes.script import Script, load
 
 if TYPE_CHECKING:
@@ -82,9 +83,16 @@ class _Part:
         self.run.begin()
         watchers = self.run.watchers(point for _watched, point in self._points)
         for watched, point in self._points:
-            watcher = watchers[point]
-            watched.add(point.what, point.record, watcher)
-            self._watching.append(partial(watched.remove, point.what, point.record, watcher))
+            self._watching.append(self._watch(watched, point, watchers[point]))
+
+    def _watch(self, watched: AppWatch, point: ProbePoint, watcher: Watcher) -> Callable[[], None]:
+        """Call a watcher from here on; what is returned ends that."""
+        if point.what == TIMER:
+            return LoopTimer(self.app.reactor, point.period_s, watcher).stop
+        if point.what == PROFILE:
+            return LoopProfile(self.app.reactor, point.period_s, watcher).stop
+        watched.add(point.what, point.record, watcher)
+        return partial(watched.remove, point.what, point.record, watcher)
 
     def detach(self) -> None:
         """Fire no more; what is to be done at the end is done."""

@@ -98,6 +98,11 @@ class Reactor:
         return self._thread is not None and self._current() == self._thread
 
     @property
+    def is_asleep(self) -> bool:
+        """Whether it waits, for whatever comes."""
+        return self._is_asleep
+
+    @property
     def backlog(self) -> int:
         """How much waits for the loop."""
         return len(self._waiting)

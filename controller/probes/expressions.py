@@ -10,6 +10,7 @@ from lark import Token, Tree
 
 from controller.probes import runtime
 from controller.probes.grammar import ScriptFault
+from controller.probes.points import StackSample
 from controller.probes.value_kinds import INT, OCTETS, STRING, ValueKind, common_fields
 
 MOST_DIGITS = 20
@@ -79,6 +80,7 @@ WORDS = frozenset({*FUNCTIONS, *AMBIENT, "len", "str", "has", "print", "printa",
 
 HELPERS: dict[str, Any] = {
     **{f"call_{name}": each.does for name, each in FUNCTIONS.items()},
+    "call_stack": runtime.stack_text,
     **{
         name: getattr(runtime, name)
         for name in (
@@ -207,6 +209,7 @@ class Expressions:
         self.kept: dict[str, tuple[str, str]] = {}
         """What is looked up in the run once: by its name, the method that returns it for a bag or aggregate."""
         self._fields = common_fields(records) if records else {}
+        self._is_profile = tuple(records) == (StackSample,)
 
     def compile(self, tree: Tree[Token]) -> Typed:
         """Return an expression, checked."""
@@ -400,6 +403,8 @@ class Expressions:
                 return self._str(tree, arguments)
             case "has":
                 return self._has(tree, arguments)
+            case "stack":
+                return self._stack(tree, arguments)
         known = FUNCTIONS.get(str(function))
         if known is None:
             raise fault(tree, f"{function} gives no value" if str(function) in WORDS else f"no function {function}")
@@ -434,6 +439,13 @@ class Expressions:
         bag = arguments[0].children[0]
         self._bag(bag)
         return Typed(self.of_kept("has", bag, self.bag_keys(bag, arguments[1:])), INT)
+
+    def _stack(self, tree: Tree[Token], arguments: Sequence[Any]) -> Typed:
+        if not self._is_profile:
+            raise fault(tree, "stack is known at profile points alone, such as multicast:profile:97")
+        _check_count(tree, "stack", len(arguments), 1)
+        taken = ast.Attribute(name("record"), "stack", ast.Load())
+        return Typed(call("call_stack", taken, self.of_kind(arguments[0], INT)), STRING)
 
 
 def variable(number: int, context: ast.expr_context | None = None) -> ast.Subscript:

@@ -370,6 +370,11 @@ def as_present(value: Any) -> Any:
     return value
 
 
+def stack_text(stack: Sequence[str], count: int) -> str:
+    """Return the innermost functions of a stack, each called by the next one."""
+    return " < ".join(stack[: max(0, count)])[:TEXT_BOUND]
+
+
 def name_of(value: Any) -> str:
     """Return what the type of a record is called."""
     return type(value).__name__

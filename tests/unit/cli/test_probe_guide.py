@@ -32,6 +32,7 @@ POLICY = OPEN_POLICY.replace("224.0.0.0/4", "239.1.0.0/16") + "probes: {scripts:
 
 _ANSWERED = re.compile(r"^```sh\n([^\n]*)\n```\n+```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIGNS = (
+    (re.compile(r"[\w.]+( < [\w.]+)+"), "STACK"),
     (re.compile(r"\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b"), "MAC"),
     (re.compile(r"\b\d+(\.\d+){3}\b"), "IP"),
     (re.compile(r"\b\d[\d,]*(\.\d+)?\b"), "N"),

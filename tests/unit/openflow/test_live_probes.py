@@ -211,11 +211,64 @@ def test_one_that_takes_too_much_is_unloaded_and_told_of(bench: Bench, monkeypat
     bench.wait(lambda: bench.app.texts == [f"The probe {number} was unloaded: {OVER_BUDGET}."])
 
 
+def test_a_timer_fires_each_period_and_no_more_when_it_is_stopped(bench: Bench):
+    number = bench.begin('int n; noting:timer:10ms when (late_us >= 0) { n++; print("%s %d", point, n); }')
+    printed = bench.wait(lambda: (lines := bench.look(number)["printed"])[2:] and lines)
+    assert printed[:3] == [f"noting:timer:10ms {count}" for count in (1, 2, 3)]
+    fired = bench.ask(do="probe-stop", id=number)["fired"]
+    later = bench.begin("noting:timer:10ms { }")
+    bench.wait(lambda: bench.look(later)["fired"] > 2)
+    assert bench.look(number)["fired"] == fired
+
+
+def test_periods_that_a_loop_missed_are_left_out_and_it_is_told_how_late_it_came(bench: Bench):
+    number = bench.begin("aggr late[0][0]; noting:timer:20ms { late <- late_us; }")
+    bench.wait(lambda: bench.look(number)["fired"])
+    until_s = time.monotonic() + 0.2
+    with bench.busy(bench.app):
+        bench.wait(lambda: time.monotonic() > until_s)
+    row = bench.wait(lambda: (row := bench.look(number)["aggregates"]["late"][0])["max"] > 100_000 and row)
+    assert [count for least, count in row["histogram"] if least >= 65_536] == [1]
+
+
+def test_a_profile_tells_what_a_busy_loop_is_doing(bench: Bench):
+    number = bench.begin(
+        "aggr doing[0][1]; aggr deep[1][0]; noting:profile:150 { doing[stack(4)]++; deep[len(stack)]++; }"
+    )
+    beside = bench.begin("aggr doing[0][1]; beside:profile:150 { doing[stack(9)]++; }")
+
+    def hold_until(waited: threading.Event) -> None:
+        waited.wait(TIMEOUT_S)
+
+    over = threading.Event()
+    bench.app.reactor.call(hold_until, over)
+    bench.wait(lambda: bench.app.reactor.backlog > 5)
+    over.set()
+    doing = bench.wait(lambda: bench.look(number)["aggregates"]["doing"])
+    held = [row["keys"][0] for row in doing if "hold_until" in row["keys"][0]]
+    assert held and held[0].split(" < ")[-1].endswith("Reactor._do"), doing
+    bench.ask(do="probe-stop", id=number)
+    assert "hold_until" not in str(bench.ask(do="probe-stop", id=beside)["aggregates"])
+    bench.wait(lambda: not [each for each in threading.enumerate() if each.name.startswith("profile-")])
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         ({"script": "begin {\n  x = 1;\n}"}, "line 2, column 3: x is no variable"),
         ({"script": "multicast:event:PacketReceived { }"}, "line 1, column 1: there is no point multicast:event"),
+        (
+            {"script": "noting:timer:5 { }"},
+            "line 1, column 1: there is no point noting:timer:5; did you mean noting:timer",
+        ),
+        ({"script": "begin, noting:timer:2h { }"}, "line 1, column 8: there is no point noting:timer:2h; did you"),
+        (
+            {"script": "noting:profile:151 { }"},
+            "line 1, column 1: there is no point noting:profile:151; did you mean",
+        ),
+        ({"script": "beyound:timer:1s { }"}, "line 1, column 1: there is no point beyound:timer:1s"),
+        ({"script": 'noting:timer:1s { print("%s", stack(2)); }'}, "line 1, column 31: stack is known at profile"),
+        ({"script": 'noting:profile:9 { print("%s", stack()); }'}, "line 1, column 32: stack takes 1 argument"),
         ({"script": 7}, "script: must be the text"),
         ({}, "script: must be the text"),
         ({"script": COUNT, "for_s": 1e9}, "for_s: 1000000000.0 is not within"),
