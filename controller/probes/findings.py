@@ -61,9 +61,10 @@ def document(parts: Sequence[Found], at_most: int | None = None) -> dict[str, An
     """Return what the runs of a script have found together, JSON-able; of aggregates at most so many rows."""
     lines = sorted((line for part in parts for line in part.lines), key=lambda line: line.at_ns)
     names = list(dict.fromkeys(name for part in parts for name in part.rows))
+    aggregates = {name: _rows(parts, name, at_most) for name in names}
     return {
-        "aggregates": {name: _rows(parts, name, at_most) for name in names},
-        "rows": {name: max(part.row_counts[name] for part in parts) for name in names},
+        "aggregates": aggregates,
+        "rows": {name: max(len(aggregates[name]), *(part.row_counts[name] for part in parts)) for name in names},
         "sampled": [name for name in names if any(name in part.sampled for part in parts)],
         "printed": [line.text for line in lines],
         "fired": sum(part.fired for part in parts),

@@ -171,9 +171,14 @@ def test_a_text_is_refused_with_its_place_then_runs_prints_and_is_stopped(
     expect(view).to_contain_text("Runs")
     fabric.receive(7)
     expect(table(page, "packets").get_by_role("cell")).to_have_text(["1"])
-    fabric.end("2", "its time is over")
+    begin(page, 'multicast:event:PacketReceived { print("third"); }')
+    page.wait_for_function("async () => (await (await fetch('/api/v1/probes/2')).json()).ended !== null")
+    assert fabric.ran["2"][1]["ended"] == "it was stopped"
+    fabric.receive(7)
+    expect(view.get_by_label("Printed")).to_have_text("third")
+    assert table(page, "packets").count() == 0
+    fabric.end("3", "its time is over")
     expect(view).to_contain_text("Ended: its time is over")
-    assert view.get_by_label("Printed").count() == 0
 
 
 def test_what_was_found_stays_when_the_controller_is_gone_and_when_it_knows_the_script_no_more(

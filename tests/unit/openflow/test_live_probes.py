@@ -180,6 +180,14 @@ def test_two_scripts_at_one_point_do_not_disturb_each_other(bench: Bench):
     assert (bench.look(first)["fired"], bench.look(second)["fired"]) == (2, 2)
 
 
+def test_rows_that_several_loops_found_are_counted_together(bench: Bench):
+    number = bench.begin("aggr n[0][1]; *:event:PacketReceived { n[app]++; }")
+    bench.feed_on_loop(7)
+    bench.beside.ask(lambda: bench.beside.feed(PacketReceived(7, 1, b"", False)))
+    found = bench.look(number)
+    assert ([row["keys"] for row in found["aggregates"]["n"]], found["rows"]) == ([["beside"], ["noting"]], {"n": 2})
+
+
 def test_what_nobody_looks_at_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch):
     assert LEASE_S <= 10
     monkeypatch.setattr(live_probes, "LEASE_S", 0.05)
