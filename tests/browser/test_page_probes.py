@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from controller.probes.script import Probe, load
 from page_fabric import SCREENSHOTS, TOKEN, DrainedController
 from served_dashboard import served
 
+HANG_S = 30.0
 OpenPage = Callable[..., Page]
 COUNT = "aggr packets[1][0];\nmulticast:event:PacketReceived { packets[dpid]++; }\n"
 
@@ -35,6 +37,7 @@ class LookingController(DrainedController):
         super().__init__(path)
         self.ran: dict[str, tuple[Probe, dict[str, Any]]] = {}
         self._numbers = itertools.count(1)
+        self._ended = threading.Condition()
         scripts = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
         self.server.actions = {**self.server.actions, **scripts}
 
@@ -57,7 +60,16 @@ class LookingController(DrainedController):
         probe, about = self.ran[number]
         if about["ended"] is None:
             probe.end(0)
-            about["ended"] = why
+            with self._ended:
+                about["ended"] = why
+                self._ended.notify_all()
+
+    def why_ended(self, number: str) -> str | None:
+        """Return why a script has ended, when it has."""
+        with self._ended:
+            self._ended.wait_for(lambda: self.ran[number][1]["ended"] is not None, HANG_S)
+        why: str | None = self.ran[number][1]["ended"]
+        return why
 
     def _run(self, fields: Mapping[str, Any]) -> Any:
         try:
@@ -142,9 +154,7 @@ def test_a_script_of_the_library_runs_and_its_figures_grow(open_page: OpenPage, 
     expect(histogram.nth(1)).to_have_text("2563")
     shot(page, "probes")
     page.get_by_role("link", name="Policy").click()
-    page.wait_for_function("() => location.hash === '#/policy'")
-    page.wait_for_function("async () => (await (await fetch('/api/v1/probes/1')).json()).ended !== null")
-    assert fabric.ran["1"][1]["ended"] == "it was stopped"
+    assert fabric.why_ended("1") == "it was stopped"
 
 
 def test_a_text_is_refused_with_its_place_then_runs_prints_and_is_stopped(
@@ -172,8 +182,7 @@ def test_a_text_is_refused_with_its_place_then_runs_prints_and_is_stopped(
     fabric.receive(7)
     expect(table(page, "packets").get_by_role("cell")).to_have_text(["1"])
     begin(page, 'multicast:event:PacketReceived { print("third"); }')
-    page.wait_for_function("async () => (await (await fetch('/api/v1/probes/2')).json()).ended !== null")
-    assert fabric.ran["2"][1]["ended"] == "it was stopped"
+    assert fabric.why_ended("2") == "it was stopped"
     fabric.receive(7)
     expect(view.get_by_label("Printed")).to_have_text("third")
     assert table(page, "packets").count() == 0
