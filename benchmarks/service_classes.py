@@ -14,6 +14,7 @@ from time import process_time
 from typing import NamedTuple
 
 import numpy as np
+from alias_decisions import alias_decisions
 from measure import print_table, summarise
 
 from controller.config.service_classes import ServiceClass
@@ -379,6 +380,7 @@ PARTS: Mapping[str, Callable[[Sequence[int]], Samples]] = {
     "elephants": elephants,
     "port": port,
     "deciding": deciding,
+    "aliases": alias_decisions,
 }
 
 

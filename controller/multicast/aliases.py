@@ -346,7 +346,7 @@ class AliasTrees:
         moved = {key for key, to in flows.items() if to != held[key]}
         if not moved or self._plane.transitions.free_version(group) is None:
             return False
-        before, key = fullest(uses_of(trees, forest.loads)), AliasKey(group.address, TRIAL)
+        before, key = fullest(uses_of(trees, forest.loads), forest.loads), AliasKey(group.address, TRIAL)
         dpids = sorted({sender.dpid for sender in moved})
         for each in group.all_trees():
             for dpid in dpids:
@@ -359,7 +359,7 @@ class AliasTrees:
         forest.adopt(key, ())
         trial = forest.tree(key)
         assert trial is not None
-        after = fullest(uses_of([*trees, trial], forest.loads))
+        after = fullest(uses_of([*trees, trial], forest.loads), forest.loads)
         for node in list(trial.terminals):
             forest.leave(key, node, TreeRole.RECEIVER | TreeRole.SENDER)
         for each in group.all_trees():

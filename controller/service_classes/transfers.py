@@ -69,6 +69,11 @@ class ClassState(NamedTuple):
     queue_share: float
     groups: tuple[str, ...]
 
+    @property
+    def is_missed(self) -> bool:
+        """Whether it misses its goal, and trees may help."""
+        return self.performance_index > MISSED_INDEX and self.queue_share >= SIGNIFICANT_QUEUE_SHARE
+
 
 class GroupState(NamedTuple):
     """What decides whether a group gets or gives a tree.
@@ -172,11 +177,7 @@ class _Pass:
 
     def help_classes(self, classes: Sequence[ClassState]) -> None:
         """Find trees for the groups of classes that miss their goals."""
-        missed = [
-            class_
-            for class_ in classes
-            if class_.performance_index > MISSED_INDEX and class_.queue_share >= SIGNIFICANT_QUEUE_SHARE
-        ]
+        missed = [class_ for class_ in classes if class_.is_missed]
         for class_ in sorted(missed, key=lambda class_: (class_.importance, -class_.performance_index, class_.name)):
             last = self.last_helped_importance
             is_hurried = last is None or class_.importance < last

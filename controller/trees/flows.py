@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree
+from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree, TreeUses
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
 
 def charge(tree: Tree, loads: LinkLoads) -> None:
     """Add the load of the whole tree, and count receivers and rates below each node anew."""
+    tree.uses = None
     active = [(node, rate) for node, rate in tree.rates.items() if node in tree]
     if not active:
         tree.rate_below = tree.receivers_below = None
@@ -75,6 +76,57 @@ def link_load(tree: Tree, node: NodeId) -> tuple[int, int]:
     return up, rates[tree.root] - rates[node] if receivers[node] else 0
 
 
+def uses(tree: Tree, loads: LinkLoads) -> TreeUses:
+    """Return what a tree whose load is accounted puts on which directed links.
+
+    It is kept with the tree until this has other links, senders or receivers. Where several nodes send it is
+    kept no longer than their rates stay.
+    """
+    found = tree.uses
+    if found is not None:
+        return found
+    index, rates, receivers = index_of(tree, loads), tree.rate_below, tree.receivers_below
+    numbers: list[int] = []
+    if rates is None or receivers is None:
+        for node, above in tree.parent.items():
+            number = index[node][above]
+            numbers += (number, number ^ 1)
+        found = tree.uses = TreeUses(tuple(numbers), None)
+        return found
+    all_receivers = receivers[tree.root]
+    active = [node for node in tree.rates if node in rates]
+    if len(active) == 1:
+        way = set(_way_up(tree, active[0]))
+        for node, above in tree.parent.items():
+            if node in way:
+                if receivers[node] < all_receivers:
+                    numbers.append(index[node][above])
+            elif receivers[node]:
+                numbers.append(index[node][above] ^ 1)
+        found = tree.uses = TreeUses(tuple(numbers), None)
+        return found
+    all_rates = rates[tree.root]
+    own_bps: list[int] = []
+    for node, above in tree.parent.items():
+        number, below = index[node][above], rates[node]
+        if below and receivers[node] < all_receivers:
+            numbers.append(number)
+            own_bps.append(below)
+        if receivers[node] and below < all_rates:
+            numbers.append(number ^ 1)
+            own_bps.append(all_rates - below)
+    found = tree.uses = TreeUses(tuple(numbers), tuple(own_bps))
+    return found
+
+
+def sent_bps(tree: Tree) -> int:
+    """Return what all senders on a tree send, without one what is accounted in either direction of its links."""
+    rates = tree.rate_below
+    if rates is None:
+        return tree.idle_bps
+    return 0 if tree.root is None else rates[tree.root]
+
+
 def index_of(tree: Tree, loads: LinkLoads) -> Index:
     """Return what has the number of each link of a tree, from either end."""
     return loads.index if tree.cables is None else tree.cables
@@ -111,7 +163,7 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
 
     `tree.terminals` holds the terminal with its receiving role in both cases.
     """
-    rates, receivers = tree.rate_below, tree.receivers_below
+    rates, receivers, tree.uses = tree.rate_below, tree.receivers_below, None
     if rates is None or receivers is None:
         return
     index = loads.index if tree.cables is None else tree.cables
@@ -159,6 +211,8 @@ def rate_moved(tree: Tree, loads: LinkLoads, node: NodeId, by_bps: int) -> None:
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
+    if tree.uses is not None and tree.uses.own_bps is not None:
+        tree.uses = None
     index, bps = index_of(tree, loads), loads.bps
     way = _way_up(tree, node)
     all_receivers = receivers[tree.root]
@@ -199,7 +253,7 @@ def begin_roles(tree: Tree, loads: LinkLoads, node: NodeId, new: int, rate_bps: 
         receiver_moved(tree, loads, node, 1)
     if new & SENDS:
         if tree.rate_below is not None and node in tree:
-            tree.rates[node] = 0
+            tree.rates[node], tree.uses = 0, None
             set_rate(tree, loads, node, rate_bps)
         else:
             sender_known(tree, loads, node, rate_bps)
@@ -214,6 +268,7 @@ def end_roles(tree: Tree, loads: LinkLoads, node: NodeId, lost: int) -> None:
         if on_tree and sum(n in tree for n in tree.rates) > 1:
             set_rate(tree, loads, node, 0)
             del tree.rates[node]
+            tree.uses = None
             return
         role = int(tree.terminals[node])
         if on_tree:

@@ -107,6 +107,16 @@ class TreePlan(NamedTuple):
     cables: Mapping[NodeId, Mapping[NodeId, int]] | None = None
 
 
+class TreeUses(NamedTuple):
+    """The directed links that a tree's packets take, by their numbers in `LinkLoads`.
+
+    `own_bps` is what each of them carries of the tree, None where each carries all that is sent.
+    """
+
+    numbers: tuple[int, ...]
+    own_bps: tuple[int, ...] | None
+
+
 class Tree:
     """The tree of one group. Read-only outside `controller.trees`.
 
@@ -132,6 +142,8 @@ class Tree:
         Rate accounted in both directions of every link while no sender is on the tree.
     cables
         The number in `LinkLoads` of each of its links, from either end; None where no link of it has several cables.
+    uses
+        What `flows.uses` found; None where it is to look again.
     receivers_below, rate_below
         Receiving terminals and sending rate in the subtree of each node, while the tree has a sender.
     """
@@ -156,6 +168,7 @@ class Tree:
         "root",
         "seed",
         "terminals",
+        "uses",
         "version",
     )
 
@@ -178,6 +191,7 @@ class Tree:
         self.version = -1
         self.rates: dict[NodeId, int] = {}
         self.rate_bps = 0
+        self.uses: TreeUses | None = None
         self.rate_below: dict[NodeId, int] | None = None
         self.receivers_below: dict[NodeId, int] | None = None
 

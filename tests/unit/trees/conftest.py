@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from controller.trees import flows
 from controller.trees.forest import Forest
 from controller.trees.tree import TreeRole
 from topology.graph import Graph, NodeKind
@@ -194,12 +195,27 @@ def check_forest(forest, default_bps=1_000_000):
         assert set(tree.rates) == set(tree.senders)
     found = {(u, v): bps for u, v, bps in forest.loads.directions() if bps}
     assert found == expected_loads(forest, default_bps)
+    for tree in forest if not forest.is_broken else ():
+        check_uses(tree, forest.loads)
     for link in forest.graph.links():
         users = {tree.key for tree in forest if link.v in tree.adjacent.get(link.u, ())}
         assert forest.groups_on(link.u, link.v) == users
     assert {(a, b) for a, b, _ in forest.loads.directions()} == {
         pair for x in forest.graph.links() for pair in ((x.u, x.v), (x.v, x.u))
     }
+
+
+def check_uses(tree, loads):
+    """Assert that what a tree is kept to put on directed links is what its senders send there now."""
+    numbers, own_bps = flows.uses(tree, loads)
+    own_bps = [flows.sent_bps(tree)] * len(numbers) if own_bps is None else own_bps
+    index, expected = flows.index_of(tree, loads), {}
+    for node, above in tree.parent.items():
+        up, down = flows.link_load(tree, node)
+        expected.update({index[node][above]: up, index[above][node]: down})
+    found = dict(zip(numbers, own_bps, strict=True))
+    assert len(found) == len(numbers)
+    assert {number: bps for number, bps in found.items() if bps} == {n: bps for n, bps in expected.items() if bps}
 
 
 def joined(graph, members, algorithm="vsrt", seed=0, key=b"g", role=TreeRole.RECEIVER):
