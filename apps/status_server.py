@@ -22,7 +22,9 @@ from controller.snapshot.log import DocumentLog, changes
 
 LINE_BYTES = 65536
 IDLE_S = 30.0
-CONNECTIONS = 16
+CONNECTIONS = 64
+"""Connections that are served at a time; commands that each ask now and then have one each time, the page one."""
+
 PROBE_S = 1.0
 
 ACCEPT_AGAIN_S = 1.0

@@ -66,11 +66,11 @@ def run(args: argparse.Namespace) -> int:
             InputError,
         ) as error:  # it went away, or another came
             failed = str(error)
-    shown.end()
-    if args.output is not None:
-        from apps.cli.probe_parquet import write_aggregates
+        shown.end()
+        if args.output is not None:
+            from apps.cli.probe_parquet import write_aggregates
 
-        write_aggregates(args.output, shown.found)
+            write_aggregates(args.output, shown.found)
     ended = shown.found.get("ended")
     if failed is not None or ended not in ENDS_WELL:
         raise OperationFailed(failed or f"the controller ended the script: {ended}")
