@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from apps.cluster.system import system_select, system_socket, system_threading
 from apps.ovsdb import address_of
+from apps.system import system_select, system_socket, system_threading
 from controller.queues.database_copy import DATABASE, REQUESTS
 from controller.queues.events import DatabaseEvent, DatabaseLost, DatabaseRead, DatabaseUpdated, Transact, Transacted
 

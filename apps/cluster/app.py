@@ -24,7 +24,6 @@ from apps.cluster.monitors_shown import MonitorsSection
 from apps.cluster.own_settings import listening_socket, own_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
-from apps.cluster.system import become_anew, system_threading
 from apps.cluster.take_over import LeadLogs, begin_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
@@ -34,6 +33,7 @@ from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub,
 from apps.policy_file import PolicyReading, shares_fabric
 from apps.state_dir import ActionLog
 from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused
+from apps.system import become_anew, system_threading
 from controller.cluster.effects import TellOperators
 from controller.cluster.events import ConfirmWanted, FenceRefused, HandOverWanted, RoleLost
 from controller.cluster.keys import EPOCH_BOUND

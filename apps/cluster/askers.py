@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from apps.cluster.etcd import Access, EtcdEngine
-from apps.cluster.system import system_queue, system_threading
+from apps.system import system_queue, system_threading
 from controller.cluster.engine import KeyChanges, Reply, Request, WatchReport
 
 WATCH_WAIT_S = 0.5

@@ -30,7 +30,7 @@ from apps.cluster.messages import (
     send,
 )
 from apps.cluster.sidecar_settings import SidecarSettings
-from apps.cluster.system import system_queue, system_socket, system_threading
+from apps.system import system_queue, system_socket, system_threading
 from controller.cluster.engine import Reply, Request, Silent, WatchReport
 
 BEAT_S = 0.1

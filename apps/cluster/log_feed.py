@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from apps.cluster.lead import Followed
 from apps.cluster.link import SidecarLink
-from apps.cluster.system import system_threading
+from apps.system import system_threading
 from controller.cluster.engine import KeyChanges, KeyPage, ReadPage
 from controller.cluster.journal import Replica
 from controller.cluster.keys import Keys

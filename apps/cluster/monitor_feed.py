@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from apps.cluster.link import SidecarLink
 from apps.cluster.store_reading import StoreSilent, read_below
-from apps.cluster.system import system_threading
+from apps.system import system_threading
 from controller.cluster.engine import KeyChanges
 from controller.cluster.keys import Keys
 from controller.cluster.monitor_states import MonitorsSeen, seen_of

@@ -8,7 +8,7 @@ import socket
 
 from apps.cluster.settings import metrics_address, peer_address, sidecar_settings
 from apps.cluster.sidecar_settings import SidecarSettings, access
-from apps.cluster.system import system_socket
+from apps.system import system_socket
 from apps.tls_files import SettingsInvalid
 from controller.config.policy import Policy
 

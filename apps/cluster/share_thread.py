@@ -13,7 +13,7 @@ from typing import Any
 
 from apps.cluster.askers import Askers, Watcher
 from apps.cluster.etcd import Access
-from apps.cluster.system import system_queue, system_threading
+from apps.system import system_queue, system_threading
 from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
 from controller.cluster.engine import KeyChanges, Reply, Request, Silent
 from controller.cluster.events import Answered, KeysChanged, WatchEnded

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from apps.cluster.system import system_threading
 from apps.openflow.reactor import Reactor
+from apps.system import system_threading
 from controller.probes.points import StackSample, TimerTick
 
 FRAMES = 64
