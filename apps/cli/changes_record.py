@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Record until interrupted."""
     path: Path = args.output
-    with _kept(path), _interrupted_by_term():
+    with _kept(path), _interrupted_once():
         configuration = Configuration(_known(path), args.from_nothing)
         recorder = _Recorder(path, configuration)
         try:
@@ -63,12 +63,12 @@ def run(args: argparse.Namespace) -> int:
                 recorder.follow(snapshot)
         except KeyboardInterrupt:
             recorder.write()
-    document = {"file": str(path), "changes": recorder.count, "unwritten": len(configuration.changes())}
-    if args.json:
-        emit_json(document)
-    else:
-        unwritten = f"; {document['unwritten']} could not be written" if document["unwritten"] else ""
-        print(f"{recorder.count} changes recorded in {path}{unwritten}")
+        document = {"file": str(path), "changes": recorder.count, "unwritten": len(configuration.changes())}
+        if args.json:
+            emit_json(document)
+        else:
+            unwritten = f"; {document['unwritten']} could not be written" if document["unwritten"] else ""
+            print(f"{recorder.count} changes recorded in {path}{unwritten}", flush=True)
     return 1 if document["unwritten"] else 0
 
 
@@ -91,12 +91,22 @@ def _kept(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupted_by_term() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _interrupted_once() -> Iterator[None]:
+    """Have the first signal that asks for the end raise KeyboardInterrupt, and further ones do nothing."""
+    has_come = False
+
+    def end(_number: int, _frame: object) -> None:
+        nonlocal has_come
+        if not has_come:
+            has_come = True
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in END_SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _known(path: Path) -> dict[Resource, Properties]:

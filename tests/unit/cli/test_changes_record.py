@@ -103,6 +103,15 @@ def test_changes_are_recorded_and_what_changed_meanwhile_is_when_it_runs_again(c
     assert len(changes.changes.time_s) == 6
 
 
+def test_whoever_asks_it_to_end_more_than_once_is_told_the_same(controller, tmp_path):
+    path = tmp_path / "changes.jsonl"
+    with recording(controller, path, "--from-nothing") as process:
+        lines_of(process, path, 4)
+        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            process.send_signal(how)
+        assert ended(process) == (0, f"4 changes recorded in {path}\n", "")
+
+
 def test_a_second_recorder_of_a_file_is_refused(controller, tmp_path):
     path = tmp_path / "changes.jsonl"
     with recording(controller, path, "--from-nothing") as first:
