@@ -153,7 +153,7 @@ class Replica:
     faulty
         How many values made no sense.
     unknown_version
-        Of a record that this program cannot read; None where there is none.
+        Of a record that this program cannot read, since it was read as a whole; None where there is none.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -171,6 +171,7 @@ class Replica:
         `revision` is the one that is read as of; 0 stands for the present.
         """
         self._pages = []
+        self.unknown_version = None
         return ReadPage(self._prefix, revision=revision)
 
     def read(self, page: KeyPage) -> ReadPage | tuple[LogEntry, ...]:

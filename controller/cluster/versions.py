@@ -22,6 +22,11 @@ def earliest() -> int:
     return max(1, RECORDS - 1)
 
 
+def may_be_written_anew(version: int) -> bool:
+    """Tell whether a program that writes records of a version, which cannot be read here, writes this one's too."""
+    return version == RECORDS + 1
+
+
 def unknown_text(version: int) -> str:
     """Return what operators are told where the logs have records of a version that cannot be read here."""
     return (

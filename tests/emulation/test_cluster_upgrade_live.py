@@ -61,6 +61,10 @@ def test_one_of_a_version_before_that_comes_back_is_written_what_it_reads(
     net.cluster.wait_journal(lambda _keys: RECORDS in versions(net))
     upgrade(net, other, tmp_path, RECORDS - 1)
     net.cluster.wait_journal(lambda _keys: versions(net) == {RECORDS - 1})
+    vsrt(net.leader, "do", "hand-over", other)
+    net.wait_other_leader()
+    net.wait_group(net.cluster.members[other], "members", 2)
+    assert "cannot be read" not in net.cluster.members[other].log()
     net.check_nothing_lost()
 
 

@@ -32,6 +32,7 @@ class Feed:
         self.handed: list[Followed] = []
         self.refused: list[int] = []
         link = SimpleNamespace(ask=stored.engine().ask, watch=stored.engine().watch)
+        self.link = link
         self.feed = LogFeed(link, self.fabric, self._hand, self.refused.append)
 
     def _hand(self, followed: Followed) -> None:
@@ -111,15 +112,39 @@ def test_records_of_the_version_before_are_read_beside_those_of_this_one(told: F
 
 
 @pytest.mark.parametrize("when", ["before", "later"])
-def test_records_of_a_later_version_are_refused_and_nothing_more_is_told(told: Feed, when: str):
+def test_records_two_versions_too_late_are_refused_and_nothing_more_is_told(told: Feed, when: str):
     if when == "later":
         told.feed.start()
         assert told.feed.wait(told.write(1, entry("known", 1)), WAIT_S)
-    told.write(2, entry("unknown", 2), version=RECORDS + 1)
+    told.write(2, entry("unknown", 2), version=RECORDS + 2)
     if when == "before":
         told.feed.start()
     wait_until(lambda: told.refused, os.getpid(), WAIT_S)
     revision = told.write(3, entry("known", 3))
     assert not told.feed.wait(revision, 0.3)
-    assert told.refused == [RECORDS + 1]
+    assert told.refused == [RECORDS + 2]
     assert told.copy == ({"known": entry("known", 1)} if when == "later" else {})
+
+
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_records_one_version_too_late_are_read_when_they_are_written_anew(told: Feed, when: str):
+    if when == "later":
+        told.feed.start()
+        assert told.feed.wait(told.write(1, entry("known", 1), entry("gone", 1)), WAIT_S)
+    late = told.write(2, entry("unknown", 2), entry("known", 2), version=RECORDS + 1)
+    if when == "before":
+        told.feed.start()
+    assert not told.feed.wait(late, 0.3)
+    revision = told.write(3, entry("unknown", 2), entry("known", 3), entry("gone", None))
+    assert told.feed.wait(revision, WAIT_S)
+    assert told.copy == {"unknown": entry("unknown", 2), "known": entry("known", 3)}
+    assert told.refused == []
+
+
+def test_records_one_version_too_late_that_nobody_writes_anew_are_refused(told: Feed):
+    feed = LogFeed(told.link, told.fabric, told.handed.append, told.refused.append, later_s=0.2)
+    late = told.write(2, entry("unknown", 2), version=RECORDS + 1)
+    feed.start()
+    wait_until(lambda: told.refused, os.getpid(), WAIT_S)
+    assert told.refused == [RECORDS + 1]
+    assert not feed.wait(late, 0.0)
