@@ -15,13 +15,11 @@ from random import Random
 from typing import NamedTuple
 
 from measure import Measurement, report
+from shared_table import READING_S, SharedTable
 
 from controller.overcommit.entitlement import TenantUse, entitlements
 from controller.overcommit.shares import ACTIVE_S, Allotment, Shares
-from controller.overcommit.tables import GroupTables
 
-AT = 1
-READING_S = 2.0
 ROUNDS = 12
 
 
@@ -31,35 +29,6 @@ class Drawn(NamedTuple):
     name: str
     allotment: Allotment
     is_busy: bool
-
-
-class Table:
-    """A table of groups of one entry each, named by their tenant and a number."""
-
-    def __init__(self, size: int, shares: Shares | None, seed: int) -> None:
-        self.tables: GroupTables[tuple[str, int]] = GroupTables(Random(seed), 1 << 20)
-        self.tables.set_capacity(AT, size)
-        self.tables.use_shares(shares, lambda group: group[0])
-        self.now_s = 0.0
-
-    def send(self, groups: list[tuple[str, int]], for_s: float) -> None:
-        """Have groups send, and those that are out come in where they may."""
-        for _ in range(round(for_s / READING_S)):
-            self.now_s += READING_S
-            self.tables.residence.read({group: 20 for group in groups if group in self.tables}, self.now_s)
-            for group in groups:
-                if group in self.tables:
-                    continue
-                self.tables.residence.missed(group, self.now_s)
-                leaving = self.tables.find_leaving(group, {AT: 1}, self.now_s)
-                for other in leaving or ():
-                    self.tables.went_out(other)
-                if leaving is not None:
-                    self.tables.came_in(group, {AT: 1}, self.now_s)
-
-    def held(self, tenant: str) -> int:
-        """Return how many groups of a tenant are in."""
-        return sum(name == tenant for name, _ in self.tables)
 
 
 def draw(random: Random, size: int) -> list[Drawn]:
@@ -77,13 +46,13 @@ def draw(random: Random, size: int) -> list[Drawn]:
 def farthest(tenants: list[Drawn], size: int, tax_pct: float, seed: int, *, is_shared: bool) -> float:
     """Return by how many entries the tenant is off that is farthest from what it is entitled to."""
     shares = Shares(tax_pct, {each.name: each.allotment for each in tenants})
-    table = Table(size, shares if is_shared else None, seed)
+    table = SharedTable(size, shares if is_shared else None, seed=seed)
     first = [(each.name, number) for number in range(size) for each in tenants if not each.is_busy]
-    table.send(first, READING_S)
-    table.send([], ACTIVE_S + READING_S)
+    table.go_on(first, READING_S)
+    table.go_on([], ACTIVE_S + READING_S)
     before = {each.name: table.held(each.name) for each in tenants}
     busy = [(each.name, number) for number in range(size) for each in tenants if each.is_busy]
-    table.send(busy, ROUNDS * READING_S)
+    table.go_on(busy, ROUNDS * READING_S)
     uses = []
     for each in tenants:
         limit = size if each.allotment.limit is None else each.allotment.limit

@@ -1,4 +1,4 @@
-"""How many entries of a table each tenant is entitled to, and who gives one when another needs it.
+"""How many entries of a table each tenant is entitled to.
 
 Shares say how entries are divided, a tax on idle ones that they go to who uses them: an idle entry costs as much as
 1 / (1 - tax) active ones (C. A. Waldspurger, "Memory Resource Management in VMware ESX Server", OSDI 2002, 5).
@@ -72,17 +72,6 @@ def entitlements(table: float, tax_pct: float, tenants: Sequence[TenantUse]) -> 
 
     scale = _root(total, table, sorted({bend for tenant in tenants for bend in _bends(tenant, tax)}))
     return {tenant.name: _entitled(tenant, scale, tax) for tenant in tenants}
-
-
-def price(shares: float, entries: float, active: float, tax_pct: float) -> float:
-    """Return what a tenant pays for each of its entries: its shares over them, idle ones counted at their tax.
-
-    Who pays least gives an entry, who pays most gets it.
-    """
-    if entries <= 0:
-        return float("inf")
-    used = min(1.0, active / entries)
-    return shares / (entries * (used + (1 - used) / (1 - tax_pct / 100)))
 
 
 def _entitled(tenant: TenantUse, scale: float, tax: float) -> float:

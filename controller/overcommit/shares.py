@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple
 
 from controller.overcommit.draws import G
-from controller.overcommit.entitlement import ReservationError, TenantUse, entitlements, price
+from controller.overcommit.entitlement import ReservationError, TenantUse, entitlements
 from controller.overcommit.residence import TableGroups
 from controller.overcommit.states import FREED_PCT
 
@@ -68,11 +68,13 @@ class Holding(NamedTuple):
     active: int
 
 
-def givers(shares: Shares, holdings: Iterable[Holding], taker: Holding, wanted: int) -> list[str] | None:
-    """Return the tenants other than `taker` that give it an entry, the one that pays least first.
+def givers(
+    shares: Shares, capacity: int, holdings: Sequence[Holding], taker: Holding, wanted: int
+) -> list[str] | None:
+    """Return the tenants other than `taker` that give it entries, the one farthest above its entitlement first.
 
-    Each pays less for what it has than `taker` would with `wanted` active entries more, and has more than its
-    reservation. Below its own reservation `taker` gets entries whatever others pay.
+    Each is farther above what it is entitled to than `taker` would be with `wanted` active entries more, and has more
+    than its reservation. Below its own reservation `taker` gets entries of whoever has more than that.
 
     Returns
     -------
@@ -80,18 +82,18 @@ def givers(shares: Shares, holdings: Iterable[Holding], taker: Holding, wanted: 
         None where the tenant has reached its limit, so that only its own groups can leave.
     """
     own = shares.of(taker.tenant)
-    after = taker.entries + wanted
-    if own.limit is not None and after > own.limit:
+    after = Holding(taker.tenant, taker.entries + wanted, taker.active + wanted)
+    if own.limit is not None and after.entries > own.limit:
         return None
-    is_due = after <= own.reservation
-    most = price(own.shares, after, taker.active + wanted, shares.tax_pct)
+    others = [each for each in holdings if each.tenant != taker.tenant]
+    entitled = entitled_of(shares, capacity, [*others, after])
+    is_due = after.entries <= own.reservation
+    least = after.entries - entitled[after.tenant]
     found = []
-    for each in holdings:
-        share = shares.of(each.tenant)
-        if each.tenant != taker.tenant and each.entries > share.reservation:
-            paid = price(share.shares, each.entries, each.active, shares.tax_pct)
-            if is_due or paid < most:
-                found.append((paid, each.tenant))
+    for each in others:
+        above = each.entries - entitled[each.tenant]
+        if each.entries > shares.of(each.tenant).reservation and (is_due or above > least):
+            found.append((-above, each.tenant))
     return [tenant for _, tenant in sorted(found)]
 
 
@@ -114,13 +116,9 @@ def entitled_of(shares: Shares, capacity: int, holdings: Iterable[Holding]) -> d
 def above_entitlement(shares: Shares, capacity: int, holdings: list[Holding]) -> list[str]:
     """Return the tenants that have more than they are entitled to of a table in which some is kept free.
 
-    The one that pays least for what it has is first.
+    The one that is farthest above it is first.
     """
     kept = int(capacity * (1 - FREED_PCT / 100))
     entitled = entitled_of(shares, kept, holdings)
-    above = []
-    for each in holdings:
-        if each.entries > entitled[each.tenant]:
-            paid = price(shares.of(each.tenant).shares, each.entries, each.active, shares.tax_pct)
-            above.append((paid, each.tenant))
-    return [tenant for _, tenant in sorted(above)]
+    above = [(entitled[each.tenant] - each.entries, each.tenant) for each in holdings]
+    return [tenant for missing, tenant in sorted(above) if missing < 0]

@@ -159,7 +159,7 @@ class GroupTables(Generic[G]):
             tenant = self._tenant_of(group)
             holdings = self._holdings(dpid, table, leaving)
             own = next((each for each in holdings if each.tenant == tenant), Holding(tenant, 0, 0))
-            for name in givers(self._shares, holdings, own, entries[dpid]) or ():
+            for name in givers(self._shares, table.capacity, holdings, own, entries[dpid]) or ():
                 at = table.tenants[name].groups
                 left = self.residence.revoke(at, lambda other: self._spares(other, short, leaving))
                 if left is not None:

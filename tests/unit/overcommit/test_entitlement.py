@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.overcommit.entitlement import ReservationError, TenantUse, entitlements, price
+from controller.overcommit.entitlement import ReservationError, TenantUse, entitlements
 
 TABLE = 60
 
@@ -20,6 +18,14 @@ def tenant(name: str, **use: float) -> TenantUse:
 def in_quarters(one: TenantUse) -> TenantUse:
     """Return a tenant of a table whose entries are cut in four, so that whole ones round little."""
     return one._replace(active=4 * one.active, reservation=4 * one.reservation, limit=4 * one.limit)
+
+
+def price(shares: float, entries: int, active: float, tax_pct: float) -> float:
+    """Return what a tenant pays for each of its entries: its shares over them, idle ones counted at their tax."""
+    if entries <= 0:
+        return float("inf")
+    used = min(1.0, active / entries)
+    return shares / (entries * (used + (1 - used) / (1 - tax_pct / 100)))
 
 
 def by_revocation(tax_pct: float, tenants: list[TenantUse]) -> dict[str, int]:
@@ -93,9 +99,3 @@ def test_a_table_with_room_for_all_gives_everyone_its_limit():
 def test_more_reserved_than_the_table_has_is_refused():
     with pytest.raises(ReservationError, match=r"61 entries together, and the table has 60"):
         entitlements(TABLE, 75, [tenant("a", reservation=61, limit=61)])
-
-
-def test_the_price_of_an_idle_entry_is_that_of_several_active_ones():
-    assert price(1, 10, 10, 75) == pytest.approx(float(Fraction(1, 10)))
-    assert price(1, 10, 0, 75) == pytest.approx(float(Fraction(1, 40)))
-    assert price(1, 0, 0, 75) == float("inf")

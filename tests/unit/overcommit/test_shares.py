@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from random import Random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_table import AT, SharedTable, tenant_of
 
 from controller.overcommit.entitlement import TenantUse, entitlements
 from controller.overcommit.shares import ACTIVE_S, OTHERS, Allotment, Shares
-from controller.overcommit.tables import GroupTables
 
-TABLE, AT = 60, 7
+TABLE = 60
 
 
-class Shared:
-    """One table of groups of one entry each, named by their tenant and a number."""
+class Shared(SharedTable):
+    """A table whose tenants are known."""
 
     def __init__(self, tenants: dict[str, Allotment], tax_pct: float = 75) -> None:
         self.shares = Shares(tax_pct, tenants)
-        self.tables: GroupTables[tuple[str, int]] = GroupTables(Random(1), 1000)
-        self.tables.set_capacity(AT, TABLE)
-        self.tables.use_shares(self.shares, lambda group: group[0])
-        self.now_s = 0.0
-        self.is_ahead = False
-
-    def miss(self, group: tuple[str, int]) -> bool:
-        """Have a packet come to a group that is out; return whether it came in."""
-        self.tables.residence.missed(group, self.now_s)
-        leaving = self.tables.find_leaving(group, {AT: 1}, self.now_s)
-        for other in leaving or ():
-            self.tables.went_out(other)
-        if leaving is not None:
-            self.tables.came_in(group, {AT: 1}, self.now_s)
-        return leaving is not None
-
-    def go_on(self, active: list[tuple[str, int]], for_s: float) -> None:
-        """Have groups send 10 packets a second: those that are out come in if they may."""
-        end_s = self.now_s + for_s
-        while self.now_s < end_s:
-            self.now_s += 2.0
-            self.tables.residence.read({group: 20 for group in active if group in self.tables}, self.now_s)
-            for group in self.tables.take_ended() if self.is_ahead else ():
-                self.tables.went_out(group)
-            for group in active:
-                if group not in self.tables:
-                    self.miss(group)
-
-    def held(self, tenant: str) -> int:
-        return sum(group[0] == tenant for group in self.tables)
+        super().__init__(TABLE, self.shares)
 
     def active(self, tenant: str) -> int:
         since_s = self.tables.residence.read_s - ACTIVE_S
@@ -78,6 +46,13 @@ def test_tenants_that_all_send_have_what_the_closed_form_says(shares):
     world.go_on(groups("a", TABLE) + groups("b", TABLE), 40)
     for name, entries in entitled(world, {"a": TABLE, "b": TABLE}).items():
         assert abs(world.held(name) - entries) <= 1
+
+
+def test_one_of_many_shares_has_no_more_than_its_part_of_those_that_lack_half_an_entry_each():
+    world = Shared({"large": Allotment(5), **{name: Allotment() for name in ("a", "b", "c")}})
+    world.go_on([group for name in ("large", "a", "b", "c") for group in groups(name, TABLE)], 40)
+    assert 37 <= world.held("large") <= 38  # 5/8 of the table: 37.5
+    assert {world.held(name) for name in ("a", "b", "c")} <= {7, 8}
 
 
 @pytest.mark.parametrize("tax_pct", [0, 50, 75, 95])
@@ -149,13 +124,6 @@ def test_without_shares_nobody_is_told_apart():
     assert world.tables.tenants(AT) == []
 
 
-def paid(share: Allotment, held: int, active: int, tax_pct: int) -> Fraction:
-    """Return the price of an entry, counted plainly: an idle one costs 1 / (1 - tax)."""
-    idle = max(0, held - active)
-    cost = min(held, active) + Fraction(100 * idle, 100 - tax_pct)
-    return Fraction(share.shares) / cost
-
-
 tenants = st.dictionaries(
     st.sampled_from("abcd"),
     st.tuples(
@@ -176,7 +144,7 @@ tenants = st.dictionaries(
 
 @settings(max_examples=60)
 @given(tenants, st.sampled_from([0, 30, 75, 95]))
-def test_in_the_end_nobody_pays_less_than_who_asks_in_vain(found, tax_pct):
+def test_in_the_end_each_has_what_the_closed_form_says(found, tax_pct):
     world = Shared({name: share for name, (share, _, _) in found.items()}, tax_pct)
     for name, (_, idle, _) in found.items():
         for group in groups(name, idle, first=1000):
@@ -190,14 +158,12 @@ def test_in_the_end_nobody_pays_less_than_who_asks_in_vain(found, tax_pct):
     assert {name: (view.entries, view.active) for name, view in views.items()} == {
         name: (held[name], active[name]) for name in found if held[name]
     }
-    asking = {name for name, _ in sending} & {group[0] for group in sending if group not in world.tables}
+    asking = {tenant_of(group) for group in sending if group not in world.tables}
+    uses = []
     for name, (share, _, _) in found.items():
-        assert share.limit is None or held[name] <= share.limit
-        if name not in asking or (share.limit is not None and held[name] >= share.limit):
-            continue
-        assert sum(held.values()) == TABLE
-        assert held[name] >= share.reservation
-        wants = paid(share, held[name] + 1, active[name] + 1, tax_pct)
-        for other, (theirs, _, _) in found.items():
-            if other != name and held[other] > theirs.reservation:
-                assert paid(theirs, held[other], active[other], tax_pct) >= wants
+        limit = TABLE if share.limit is None else min(TABLE, share.limit)
+        most = limit if name in asking else held[name]
+        used = TABLE if name in asking else active[name]
+        uses.append(TenantUse(name, share.shares, used, min(share.reservation, most), most))
+    for name, entries in entitlements(TABLE, tax_pct, uses).items():
+        assert abs(held[name] - entries) <= 1, (name, held)
