@@ -3,8 +3,9 @@
     python benchmarks/overcommit_joins.py [--rounds 40] [--per-round 250] [--count] [--json]
 
 Cores with the same fabric, two of them without the mode, take the same reports about groups that somebody sends to,
-in turn; each ratio is of rounds that followed each other, and that of the two without the mode says what such a ratio
-is worth. With `--count` bytecodes and calls are told and no time: other work does not move them.
+in turn; and of other groups the reports of two members, then the first packet. Each ratio is of rounds that followed
+each other, and that of the two without the mode says what such a ratio is worth. With `--count` bytecodes and calls
+are told and no time: other work does not move them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SWAP = Overcommit(mode="swap", capacity=Capacities(default=ROOM))
 LIMITS = replace(POLICY.limits, unknown_packets_per_second_per_port=1e6, senders_per_port=65536)
 JOINS = {"first member": (1, 1, 1), "same switch": (1, 2, 2), "another switch": (2, 1, 3)}
 SENDER, SENDER_PLACE = 4, (3, 1)
+SILENT = 1 << 20
+"""How far the numbers of groups to which nobody sends at first are above those of the others."""
 
 
 def storm(bench: Bench, events: list[PacketReceived]) -> None:
@@ -34,6 +37,20 @@ def storm(bench: Bench, events: list[PacketReceived]) -> None:
     for event in events:
         bench.feed(event)
         bench.advance(0.001)
+
+
+def packets(first: int, count: int) -> list[PacketReceived]:
+    """Return a packet to each of so many groups."""
+    groups = (bytes((239, n >> 16 & 255, n >> 8 & 255, n & 255)) for n in range(first, first + count))
+    return [PacketReceived(*SENDER_PLACE, encode_udp(mac(SENDER), address(SENDER), each, b"data")) for each in groups]
+
+
+def reports(first: int, count: int, place: tuple[int, int, int]) -> list[PacketReceived]:
+    """Return a report of a host at its port about each of so many groups."""
+    dpid, port_no, host = place
+    return [
+        PacketReceived(dpid, port_no, frame) for frame in frames(first, count, host, RecordType.CHANGE_TO_EXCLUDE)
+    ]
 
 
 def costs_us(does: Callable[[], None], count: int) -> dict[str, float]:
@@ -63,16 +80,22 @@ def main() -> None:
     for number in range(arguments.rounds):
         first, count = 65536 + number * arguments.per_round, arguments.per_round
         for bench in benches.values():
-            for one in range(first, first + count):
-                group = bytes((239, one >> 16 & 255, one >> 8 & 255, one & 255))
-                frame = encode_udp(mac(SENDER), address(SENDER), group, b"data")
-                bench.feed(PacketReceived(*SENDER_PLACE, frame))
+            for packet in packets(first, count):
+                bench.feed(packet)
             bench.advance(1.0)
         turn = number % len(benches)
         order = [*list(benches)[turn:], *list(benches)[:turn]]
-        for name, (dpid, port_no, host) in JOINS.items():
-            work = frames(first, count, host, RecordType.CHANGE_TO_EXCLUDE)
-            events = [PacketReceived(dpid, port_no, frame) for frame in work]
+        silent = first + SILENT
+        work = {name: reports(first, count, place) for name, place in JOINS.items()}
+        work["member, nobody sends"] = reports(silent, count, JOINS["first member"])
+        work["another, nobody sends"] = reports(silent, count, JOINS["another switch"])
+        work["first packet after these"] = packets(silent, count)
+        work["all three"] = [*reports(silent + SILENT, count, JOINS["first member"])]
+        work["all three"] += [
+            *reports(silent + SILENT, count, JOINS["another switch"]),
+            *packets(silent + SILENT, count),
+        ]
+        for name, events in work.items():
             costs = costs_counted if arguments.count else costs_us
             took = {mode: costs(partial(storm, benches[mode], events), count) for mode in order}
             for unit in took["off"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, VlanPorts
@@ -29,6 +30,13 @@ from controller.rules.model import Action, FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_3
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
+
+class Needs(NamedTuple):
+    """What switches do for a group that is in, by dpid, and the entries that say so."""
+
+    duties: dict[int, SwitchDuty]
+    rules: dict[int, RuleSet]
 
 
 class GroupRules:

@@ -11,10 +11,11 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
 from controller.multicast.duties import duties_out, group_duties, receivers_of, refusals
+from controller.multicast.ended_groups import EndedGroups
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Sender, SenderKey
-from controller.multicast.group_rules import GroupRules
+from controller.multicast.group_rules import GroupRules, Needs
 from controller.multicast.router_groups import GroupRouting
 from controller.multicast.transition import Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
@@ -30,9 +31,6 @@ from controller.trees.tree import Change, Key, TreeRole
 from controller.wire.addresses import format_ip
 from topology.aggregations import Place
 from topology.graph import Graph
-
-ENDED_BOUND = 1024
-"""Groups without members and senders that are remembered for what switches may still hold of them."""
 
 
 class GroupPlane:
@@ -78,7 +76,7 @@ class GroupPlane:
         self.starts_out: Callable[[bytes], bool] | None = None
         self.ended: Callable[[bytes], None] | None = None
         self.found = FoundEntries(vlan_ports)
-        self._ended: dict[bytes, Group] = {}
+        self._ended = EndedGroups()
 
     # Members, senders and routers
 
@@ -300,7 +298,7 @@ class GroupPlane:
     # From a group to edits
 
     def _new_group(self, address: bytes) -> Group:
-        group = self._ended.pop(address, None) if self._ended else None
+        group = self._ended.take(address)
         if group is None:
             cookie = group_cookie(MULTICAST_TAG, address)
             versions = self.found.versions(cookie)
@@ -416,10 +414,12 @@ class GroupPlane:
         now: float,
         urgency: Urgency = Urgency.PROMPT,
         local: Local | None = None,
+        needs: Needs | None = None,
     ) -> list[Effect]:
         """Compile a group again and send the difference, make before break; all counts anew without a change.
 
-        Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells.
+        Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. Of a
+        group that comes in what it `needs` at switches may be known already.
         """
         if group.held:
             self._end_if_empty(group)
@@ -436,7 +436,8 @@ class GroupPlane:
         if local is not None and way is Way.IN_PLACE:
             duties = self._locally(group, changes[0] or Change(group.key), *local)
         if duties is None:
-            all_duties = duties_out(group) if group.is_out else self.supported(group, effects)
+            known = needs.duties if needs is not None else None
+            all_duties = duties_out(group) if group.is_out else known or self.supported(group, effects)
             if not is_anew and way is not Way.INTERRUPTED:
                 duties = changed_duties(group.duties, all_duties)
             else:
@@ -447,7 +448,7 @@ class GroupPlane:
         for dpid in sorted(duties):
             duty = duties[dpid]
             before = by_key(group.rules.get(dpid, ()))
-            after = self.rules.lower(group, dpid, duty) if duty is not None else {}
+            after = {} if duty is None else needs.rules[dpid] if needs else self.rules.lower(group, dpid, duty)
             for key, rule in after.items():
                 old = before.get(key)
                 if way is Way.INTERRUPTED:
@@ -474,10 +475,7 @@ class GroupPlane:
             if self.ended is not None:
                 self.ended(group.address)
         if group.unconfirmed is not None and not group.number:
-            self._ended.pop(group.address, None)
-            self._ended[group.address] = group
-            if len(self._ended) > ENDED_BOUND:
-                del self._ended[next(iter(self._ended))]
+            self._ended.remember(group)
 
     def supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do with a group that is in; where one cannot, it is refused whole."""

@@ -24,6 +24,7 @@ from controller.multicast.departures import Departures
 from controller.multicast.duties import duties_out
 from controller.multicast.group import Group, SenderKey
 from controller.multicast.group_changes import GroupChanges
+from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
 from controller.multicast.table_accounts import TableAccounts
 from controller.multicast.table_limits import place_of
@@ -282,7 +283,7 @@ class Swapping:
     def _bring_in(self, group: Group, now: float) -> list[Effect]:
         """Have a group that is out come in, and others leave for it, where these send less."""
         effects: list[Effect] = []
-        address, entries = group.address, self.accounts.needed(group, self._plane.supported(group, effects))
+        address, (needs, entries) = group.address, self.accounts.needs(group, effects)
         self.accounts.know(entries)
         leaving = self._tables.find_leaving(address, entries, now)
         if leaving is None:
@@ -296,7 +297,7 @@ class Swapping:
         self._entering[address] = None
         self.accounts.reserved.update(entries)
         self._thrashing.swapped_in(entries)
-        effects += self._enter(now) + self._leave_ahead(now)
+        effects += self._enter(now, {address: needs}) + self._leave_ahead(now)
         self.readings.schedule()
         return effects
 
@@ -329,8 +330,8 @@ class Swapping:
             return f"overcommit.mode is {OFF}, so that all groups are in"
         return "there are no members or senders of it" if group is None else None
 
-    def _enter(self, now: float) -> list[Effect]:
-        """Send the entries of those that are to come in and for which tables have room by now."""
+    def _enter(self, now: float, known: Mapping[bytes, Needs]) -> list[Effect]:
+        """Send the entries of those that tables have room for by now; what some need is `known` of this moment."""
         effects: list[Effect] = []
         for address in list(self._entering):
             entries = self._tables.entries(address)
@@ -338,19 +339,19 @@ class Swapping:
                 continue
             del self._entering[address]
             self.accounts.reserved.subtract(entries)
-            effects += self._put(self._plane.groups[address], now)
+            effects += self._put(self._plane.groups[address], now, known.get(address))
         return effects
 
     def _room(self, table: int) -> int:
         """Return how many entries a table has room for, those that are still on their way out counted as there."""
         return self._tables.tables[table].free + self.accounts.reserved[table] - self._departures.leaving[table]
 
-    def _put(self, group: Group, now: float) -> list[Effect]:
+    def _put(self, group: Group, now: float, needs: Needs | None = None) -> list[Effect]:
         """Give switches the entries of a group, those of its senders last."""
         group.is_out = False
         self.counters["swaps-in"] += 1
         self._carried.forget(group.address)
-        effects = self._plane.refresh(group, (), now)
+        effects = self._plane.refresh(group, (), now, needs=needs)
         self._changes.changed(group.address, now)
         self._plane.aliases.touch(group.address)
         return effects
@@ -490,7 +491,7 @@ class Swapping:
             self.accounts.count()
         left = self._departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))
-        return effects + self._enter(now) if left else effects
+        return effects + self._enter(now, {}) if left else effects
 
     def out_count(self) -> int:
         """Return how many groups are out."""

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from controller.config.overcommit_settings import Overcommit
+from controller.effects import Effect
 from controller.multicast.group import Group
+from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
 from controller.multicast.table_limits import TableLimits, entries_of
 from controller.overcommit.draws import HashedChance
 from controller.overcommit.tables import GroupTables
-from controller.rules.compile import SwitchDuty
 from controller.rules.installer import Installer
 
 
@@ -49,10 +50,11 @@ class TableAccounts:
         self.reserved.clear()
         self.behind.clear()
 
-    def needed(self, group: Group, duties: Mapping[int, SwitchDuty]) -> dict[int, int]:
-        """Return how many entries a group would have in each table with these duties at switches."""
-        rules = self._plane.rules
-        return entries_of({dpid: rules.lower(group, dpid, duty).values() for dpid, duty in duties.items()})
+    def needs(self, group: Group, effects: list[Effect]) -> tuple[Needs, dict[int, int]]:
+        """Return what a group that is to come in needs at switches, and how many entries that is in each table."""
+        duties, lower = self._plane.supported(group, effects), self._plane.rules.lower
+        rules = {dpid: lower(group, dpid, duty) for dpid, duty in duties.items()}
+        return Needs(duties, rules), entries_of({dpid: at_switch.values() for dpid, at_switch in rules.items()})
 
     def account(self, group: Group, now: float) -> Mapping[int, int]:
         """Note and return what entries a group has that is in and may leave."""

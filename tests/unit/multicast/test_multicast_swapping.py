@@ -52,6 +52,17 @@ def test_members_alone_cost_no_entry_and_a_packet_brings_all(make_world, version
     assert len(world.packet_outs) == sent
 
 
+def test_what_a_group_needs_is_worked_out_once_when_its_first_packet_brings_it_in(make_world, monkeypatch):
+    world = joined(overcommitted(make_world), 4)
+    plane, worked_out = world.core.plane, []
+    supported = plane.supported
+    monkeypatch.setattr(plane, "supported", lambda found, effects: worked_out.append(1) or supported(found, effects))
+    assert_served(world, 0)
+    world.settle()
+    assert inside(world) == [group(0)]
+    assert len(worked_out) == 1
+
+
 @pytest.mark.parametrize("said", [True, False], ids=["said", "found"])
 def test_more_groups_than_fit_are_all_served(make_world, version, said):
     world = joined(overcommitted(make_world, version, said=said), 60)
