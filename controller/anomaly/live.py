@@ -23,7 +23,7 @@ from controller.anomaly.live_events import (
 from controller.anomaly.live_faults import FaultReporter
 from controller.anomaly.live_groups import PeerGroups, Peers
 from controller.anomaly.live_learning import OVERALL, Judgement, Learning
-from controller.anomaly.live_members import NO_ROW, MemberRows, member_name, titled
+from controller.anomaly.live_members import NO_ROW, MemberRows, member_name
 from controller.anomaly.live_metrics import (
     PORT_METRICS,
     QUANTITIES,
@@ -31,15 +31,18 @@ from controller.anomaly.live_metrics import (
     Metric,
     MetricSubject,
     cells_needed,
+    described,
     kind_of_fault,
+    middle,
+    port_amounts,
     port_values,
     switch_values,
 )
+from controller.anomaly.live_windows import DueGroups, GroupSettings, chain_of
 from controller.anomaly.peers.diagnosis import NEWCOMERS
 from controller.anomaly.peers.incidents import SILENT_SHARE
 from controller.config.anomaly_settings import Anomaly
 from controller.events import DeadlineReached, PortChanged, SwitchConnected, SwitchDisconnected
-from controller.performance.counters import Counter as PortCounter
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 
 XID_TAG = 0xA6
@@ -57,10 +60,6 @@ PORTS_AT_ONCE = 512
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-_PACKETS = [PortCounter.RX_PACKETS.column, PortCounter.TX_PACKETS.column]
-_ERRORS = [PortCounter.RX_ERRORS.column, PortCounter.TX_ERRORS.column]
-_DROPPED = [PortCounter.RX_DROPPED.column, PortCounter.TX_DROPPED.column]
 
 
 class AnomalyCore:
@@ -100,9 +99,10 @@ class AnomalyCore:
         self.forgotten: list[MemberKey] = []
         self._known: Peers = Peers({}, {})
         self._known_of = (-1, "")
-        self._pending: deque[tuple[str, int]] = deque()
+        self._due = DueGroups()
         self._of_group: dict[str, list[MemberKey]] = {}
         self._work: Iterator[None] | None = None
+        self._work_shift = 0
         self._out: list[AnomalyTurned] = []
         self._start(settings, poll_s)
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -132,12 +132,12 @@ class AnomalyCore:
 
     def next_deadline(self) -> float | None:
         """Return the time, long past, at which `DeadlineReached` is due where groups wait to be judged, else None."""
-        return 0.0 if self._pending or self._work is not None else None
+        return 0.0 if self._due or self._work is not None else None
 
     @property
     def chain(self) -> str:
         """What learnt values hold for: they are of no use to a core of another chain."""
-        return _chain(self.settings, self.cells.interval_s)
+        return self.learning.groups.chain(self.cells.interval_s)
 
     def group_of(self, row: int) -> str:
         """Return the peer group that a member is compared in, '' where it has none."""
@@ -157,35 +157,57 @@ class AnomalyCore:
     def _start(self, settings: Anomaly, poll_s: float) -> None:
         """Begin with nothing learnt."""
         self.settings, self._poll_s = settings, poll_s
-        interval_s = max(settings.interval_s, poll_s)
-        spare = math.ceil(GRACE_POLLS * poll_s / interval_s) + SPARE_CELLS
         self.learning = Learning(settings)
-        self.cells = Cells(interval_s, cells_needed(settings) + spare, QUANTITIES)
-        self._judged: int | None = None
-        self._pending.clear()
+        self.cells = self._cells()
+        self._due.clear()
         self._work = None
         self._fit()
+
+    def _cells(self) -> Cells:
+        interval_s = max(self.settings.interval_s, self._poll_s)
+        spare = math.ceil(GRACE_POLLS * self._poll_s / interval_s) + SPARE_CELLS
+        return Cells(interval_s, self.learning.groups.cells_needed + spare, QUANTITIES)
 
     def _changed(self, event: AnomalyChanged) -> None:
         if (event.settings, event.poll_s) == (self.settings, self._poll_s):
             return
         before = self.chain
-        if _chain(event.settings, max(event.settings.interval_s, event.poll_s)) == before:
+        now = GroupSettings(event.settings).chain(max(event.settings.interval_s, event.poll_s))
+        if chain_of(now, "") == chain_of(before, ""):
             self.settings, self._poll_s = event.settings, event.poll_s
             self.learning.configure(event.settings)
+            if now != before:
+                self._follow_windows(before, now)
         else:
             self._start(event.settings, event.poll_s)
             self.members.groups = [None] * len(self.members.groups)
             self.tally["learnt-anew"] += 1
         self.members.most = event.settings.members
 
+    def _follow_windows(self, before: str, now: str) -> None:
+        """Learn anew of the groups that have other windows now."""
+        for group in {group for group in self.members.groups if group is not None}:
+            if chain_of(before, group) != chain_of(now, group):
+                self._learn_anew(group)
+        wanted = self._cells()
+        if wanted.depth != self.cells.depth:
+            self.cells = wanted
+            self._fit()
+        self._due.clear()
+        self._work = None
+        self.tally["learnt-anew"] += 1
+
     def _retrain(self, event: RetrainAsked) -> None:
         groups = set(self.members.groups) if event.peer_group is None else {event.peer_group}
         for group in groups - {None}:
-            rows = [row for row, name in enumerate(self.members.groups) if name == group]
-            self.learning.forget(np.array(rows, np.intp))
-            self.learning.forget_bins(str(group))
+            self._learn_anew(str(group))
         self.tally["learnt-anew"] += 1
+
+    def _learn_anew(self, group: str) -> None:
+        rows = [row for row, name in enumerate(self.members.groups) if name == group]
+        self.learning.forget(np.array(rows, np.intp))
+        self.learning.forget_bins(group)
+        self.dirty.update(dict.fromkeys(map(self._key, rows)))
 
     def _topology_changed(self, event: TopologyEvent) -> None:
         self.peers.apply(event)
@@ -198,12 +220,7 @@ class AnomalyCore:
         taken = rows != NO_ROW
         rows = rows[taken]
         self.tally["samples"] += len(rows)
-        amounts = np.empty((len(rows), QUANTITIES))
-        per_s = event.per_s[taken]
-        amounts[:, :2] = per_s[:, _PACKETS]
-        amounts[:, 2] = _sum(per_s[:, _ERRORS])
-        amounts[:, 3] = _sum(per_s[:, _DROPPED])
-        amounts[:, 4:] = event.utilisation_pct[taken]
+        amounts = port_amounts(event.per_s[taken], event.utilisation_pct[taken])
         self._add(rows, event.at_s[taken], event.interval_s[taken], amounts)
         newest_s = float(event.at_s.max())
         switches = [(dpid, WHOLE_SWITCH) for dpid in dict.fromkeys(dpid for dpid, _ in event.ports)]
@@ -246,8 +263,7 @@ class AnomalyCore:
             if abs(ahead) > cells.depth:
                 self.tally["clock-steps"] += 1
                 cells.clear()
-                self._judged = None
-                self._pending.clear()
+                self._due.clear()
                 self._work = None
                 self.members.sampled_s[:] = np.nan
         cells.advance(newest_s)
@@ -257,18 +273,27 @@ class AnomalyCore:
     def _find_due(self, newest_s: float) -> None:
         """Have every group judged where a window has ended."""
         ended = math.floor((newest_s - GRACE_POLLS * self._poll_s) / self.cells.interval_s)
-        end = ended - ended % self.settings.shift_samples
-        if self._judged is None:
-            self._judged = end
-        elif end > self._judged:
-            if self._pending or self._work is not None:
-                self._settle(self._judged * self.cells.interval_s)
-            self.tally["windows-skipped"] += (end - self._judged) // self.settings.shift_samples - 1
-            self.tally["groups-skipped"] += len(self._pending)
-            self._work = None
-            self._judged = end
+        settings_of = self.learning.groups
+        for shift in settings_of.shifts:
+            windows = self._due.over(shift, ended)
+            if windows is None:
+                continue
+            former, end = windows
+            self._give_up(shift, former)
+            self.tally["windows-skipped"] += (end - former) // shift - 1
             self._follow_fabric()
-            self._pending = deque((group, end) for group in sorted(self._of_group))
+            groups = sorted(group for group in self._of_group if settings_of.of(group).shift_samples == shift)
+            self._due.add(groups, end, shift)
+
+    def _give_up(self, shift: int, end: int) -> None:
+        """Judge no more of the windows of a shift that ended at cell `end`."""
+        is_late = self._work is not None and self._work_shift == shift
+        left_out = self._due.give_up(shift)
+        if left_out or is_late:
+            self._settle(end * self.cells.interval_s)
+        if is_late:
+            self._work = None
+        self.tally["groups-skipped"] += left_out
 
     def _follow_fabric(self) -> None:
         """Bring peer groups and cables up to date."""
@@ -292,36 +317,37 @@ class AnomalyCore:
     def _judge_next(self, _event: DeadlineReached) -> None:
         """Judge a group, or a part of a large one: no more at once than what nobody waits for."""
         if self._work is None:
-            if not self._pending:
+            if not self._due:
                 return
-            group, end = self._pending.popleft()
+            group, end, self._work_shift = self._due.next()
             self._work = self._judge_group(group, end)
         if next(self._work, self) is self:
             self._work = None
 
     def _judge_group(self, group: str, end: int) -> Iterator[None]:
         """Judge a group in steps."""
-        if self.cells.newest is None or end - cells_needed(self.settings) <= self.cells.newest - self.cells.depth:
+        needed = cells_needed(self.learning.groups.of(group))
+        if self.cells.newest is None or end - needed <= self.cells.newest - self.cells.depth:
             self.tally["groups-skipped"] += 1
         else:
             yield from self._compare(group, end)
-        if not self._pending:
+        if not self._due:
             self._end_window(end * self.cells.interval_s)
 
     def _compare(self, group: str, end: int) -> Iterator[None]:
         rows = self._settled(group, self.members.rows(self._of_group.get(group, ())))
         if not len(rows):
             return
-        newcomers = self._newcomers(rows)
+        newcomers = self._newcomers(group, rows)
         self._promote(rows[~newcomers])
         self.members.was_newcomer[rows] = newcomers
         for part, name in ((rows[~newcomers], group), (rows[newcomers], NEWCOMERS + group)):
             if len(part):
                 metrics: tuple[Metric, ...]
                 if self.learning.is_switch[part[0]]:
-                    metrics, values = SWITCH_METRICS, self._switch_values(part, end)
+                    metrics, values = SWITCH_METRICS, self._switch_values(group, part, end)
                 else:
-                    metrics, values = PORT_METRICS, (yield from self._port_values(part, end))
+                    metrics, values = PORT_METRICS, (yield from self._port_values(group, part, end))
                 self.tally["windows"] += len(part)
                 found = yield from self.learning.judge(name, metrics, part, values)
                 self.members.score[part] = found.overall
@@ -344,9 +370,9 @@ class AnomalyCore:
             settled.append(row)
         return np.array(settled, np.intp)
 
-    def _newcomers(self, rows: Rows) -> NDArray[np.bool_]:
+    def _newcomers(self, group: str, rows: Rows) -> NDArray[np.bool_]:
         """Return which members came when others of the group had scores already, and have not been there for long."""
-        ages, settings = self.learning.age(rows), self.settings
+        ages, settings = self.learning.age(rows), self.learning.groups.of(group)
         came = (ages == 0) & (ages.max() > settings.least_windows) | self.members.was_newcomer[rows]
         return np.asarray(came & (ages < settings.newcomer_windows))
 
@@ -356,23 +382,23 @@ class AnomalyCore:
         if came.any() and not came.all():
             self.learning.largest[rows[came]] = np.median(self.learning.largest[rows[~came]], axis=0)
 
-    def _port_values(self, rows: Rows, end: int) -> Generator[None, None, Floats]:
+    def _port_values(self, group: str, rows: Rows, end: int) -> Generator[None, None, Floats]:
         """Return the values of ports, in steps."""
-        members, found = self.members, []
+        members, settings, found = self.members, self.learning.groups.of(group), []
         for start in range(0, len(rows), PORTS_AT_ONCE):
             some = rows[start : start + PORTS_AT_ONCE]
-            found.append(port_values(self.cells, some, members.far[some], members.paired[some], end, self.settings))
+            found.append(port_values(self.cells, some, members.far[some], members.paired[some], end, settings))
             yield
         return np.concatenate(found, axis=1)
 
-    def _switch_values(self, rows: Rows, end: int) -> Floats:
+    def _switch_values(self, group: str, rows: Rows, end: int) -> Floats:
         members = self.members
         ports: dict[int, list[int]] = {self._dpid(row): [] for row in rows.tolist()}
         for row, key in enumerate(members.keys):
             if key is not None and key[1] != WHOLE_SWITCH and key[0] in ports and key in self._known.groups:
                 ports[key[0]].append(row)
         of_ports = [np.array(ports[self._dpid(row)], np.intp) for row in rows.tolist()]
-        return switch_values(self.cells, rows, of_ports, end, self.settings)
+        return switch_values(self.cells, rows, of_ports, end, self.learning.groups.of(group))
 
     def _dpid(self, row: int) -> int:
         return self._key(row)[0]
@@ -386,19 +412,20 @@ class AnomalyCore:
         self, group: str, metrics: tuple[Metric, ...], rows: Rows, values: Floats, found: Judgement, at_s: float
     ) -> None:
         """Raise and clear."""
-        confirmed = self.learning.anomalous(rows)
+        settings = self.learning.groups.of(group)
+        confirmed = self.learning.anomalous(rows, settings.confirm_windows)
         faulty = confirmed[:, OVERALL]
         for index in np.flatnonzero(faulty | np.isin(rows, self.members.rows(self.open))).tolist():
             row = int(rows[index])
             key = self._key(row)
             former = self.open.get(key)
             if faulty[index]:
-                since_s = former.since_s if former is not None else self._since_s(row, at_s)
+                since_s = former.since_s if former is not None else self._since_s(row, at_s, settings.shift_samples)
                 if np.isnan(found.overall[index]):
                     continue
                 column = _worst(found.by_metric[index], confirmed[index])
-                metric, value = metrics[column], _middle(values[column, index])
-                others = _middle(np.delete(values[column], index, axis=0))
+                metric, value = metrics[column], middle(values[column, index])
+                others = middle(np.delete(values[column], index, axis=0))
                 self.open[key] = OpenAnomaly(
                     key,
                     member_name(key),
@@ -407,18 +434,18 @@ class AnomalyCore:
                     since_s,
                     round(float(found.overall[index]), 3),
                     kind_of_fault(metrics, confirmed[index]),
-                    _text(member_name(key), metric, value, others, len(rows) - 1),
+                    described(member_name(key), metric, value, others, len(rows) - 1),
                     metric.kind is MetricSubject.SILENCE
                     or (metric.kind is MetricSubject.LOAD and value < SILENT_SHARE * others),
                     *(("", "") if former is None else (former.other_end, former.part_of)),
                 )
-            elif former is not None and self.learning.quiet[row] >= self.settings.hold_off_windows:
+            elif former is not None and self.learning.quiet[row] >= settings.hold_off_windows:
                 del self.open[key]
 
-    def _since_s(self, row: int, at_s: float) -> float:
+    def _since_s(self, row: int, at_s: float, shift: int) -> float:
         """Return the end of the first anomalous window of those that made a member faulty."""
         windows = self.learning.anomalous_for(row) - 1
-        return at_s - windows * self.settings.shift_samples * self.cells.interval_s
+        return at_s - windows * shift * self.cells.interval_s
 
     def _settle(self, at_s: float) -> None:
         """Tell what was raised and cleared."""
@@ -459,33 +486,7 @@ class AnomalyCore:
         return found
 
 
-def _chain(settings: Anomaly, interval_s: float) -> str:
-    return (
-        f"{interval_s:g}/{settings.smoothing_samples}/{settings.window_samples}/{settings.shift_samples}/"
-        f"{settings.bins_max}/{settings.confirm_windows}/{settings.form}/{settings.offsets}"
-    )
-
-
-def _sum(counters: Floats) -> Floats:
-    """Return the sum of what is known of counters, (n, 2); NaN where nothing is."""
-    known = ~np.isnan(counters)
-    return np.where(known.any(axis=1), np.where(known, counters, 0.0).sum(axis=1), np.nan)
-
-
 def _worst(scores: Floats, confirmed: NDArray[np.bool_]) -> int:
     """Return the metric with the highest score, of those anomalous for long enough where there are such."""
     ranked = np.nan_to_num(scores, nan=-1.0)
     return int(np.argmax(np.where(confirmed[:OVERALL], ranked + 1e6, ranked)))
-
-
-def _text(member: str, metric: Metric, value: float, others: float, peers: int) -> str:
-    """Return in words what a member does and its peers do not."""
-    text = f"{titled(member)} {metric.words.format(value)}"
-    if not peers:
-        return f"{text}, unlike in its own past."
-    return f"{text}; of its {peers} peers the median is {others:.3g}."
-
-
-def _middle(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) + 0.0 if len(known) else float("nan")

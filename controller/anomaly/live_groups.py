@@ -10,6 +10,8 @@ from topology.events import PortRole, TopologyEvent
 from topology.graph import NodeKind
 from topology.live import LiveFabric
 
+OF_POD = " of pod "
+"""Stands between the name of a group and its pod, where each pod has groups of its own."""
 _HEIGHT = {NodeKind.TOR: 1, NodeKind.AGGREGATION: 2, NodeKind.CORE: 3}
 
 
@@ -70,4 +72,4 @@ class PeerGroups:
         if by != "pod":
             return ""
         pod = self._domains.components(dpid, port_no, "").get("pod")
-        return "" if pod is None else f" of pod {pod}"
+        return "" if pod is None else f"{OF_POD}{pod}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.anomaly.live_metrics import METRICS_AT_MOST, Metric, MetricSubject, silent_pct
+from controller.anomaly.live_windows import GroupSettings
 from controller.anomaly.peers.combination import combined
 from controller.anomaly.peers.distances import bin_sizes, reference_distance, sorted_windows
 from controller.anomaly.peers.scoring import (
@@ -74,14 +75,13 @@ class Learning:
     """
 
     def __init__(self, settings: Anomaly) -> None:
-        self.settings = settings
+        self.groups = GroupSettings(settings)
         self._peers = peer_settings(settings)
         self._bins: dict[tuple[str, str], list[float]] = {}
-        window = settings.window_samples
         self.windows = np.zeros((0, METRICS_AT_MOST), np.int32)
         self.largest = np.zeros((0, METRICS_AT_MOST), np.float32)
         self.largest_own = np.zeros((0, METRICS_AT_MOST), np.float32)
-        self.reference = np.zeros((0, METRICS_AT_MOST, window), np.float32)
+        self.reference = np.zeros((0, METRICS_AT_MOST, self.groups.longest), np.float32)
         self.recent = np.zeros((0, METRICS_AT_MOST + 1), np.int64)
         self.quiet = np.zeros(0, np.int32)
         self.accumulator = np.zeros(0, np.int32)
@@ -89,14 +89,17 @@ class Learning:
         self.usual = np.zeros(0, np.float32)
 
     def configure(self, settings: Anomaly) -> None:
-        """Go on with other settings of the same chain."""
-        self.settings = settings
+        """Go on with other settings; what is known of groups that have other windows now is to be forgotten."""
+        self.groups = GroupSettings(settings)
         self._peers = peer_settings(settings)
+        more = self.groups.longest - self.reference.shape[2]
+        kept = self.reference[:, :, : self.groups.longest]
+        self.reference = np.pad(kept, [(0, 0), (0, 0), (0, max(0, more))])
 
     @property
     def bytes_per_row(self) -> int:
         """Memory that a row takes."""
-        return METRICS_AT_MOST * (12 + 4 * self.settings.window_samples + 8) + 20
+        return METRICS_AT_MOST * (12 + 4 * self.groups.longest + 8) + 20
 
     def fit(self, capacity: int) -> None:
         """Make room for rows."""
@@ -148,7 +151,7 @@ class Learning:
         values : NDArray[np.float64]
             (m, n, window), NaN where not known.
         """
-        settings = self.settings
+        settings = self.groups.of(group)
         scores = np.full((len(rows), METRICS_AT_MOST), np.nan)
         distances: list[tuple[int, Floats, Distances]] = []
         for column, metric in enumerate(metrics):
@@ -160,13 +163,13 @@ class Learning:
             samples = sorted_windows(of_metric, settings.window_samples, settings.window_samples)
             measured = self._measure(group, column, metric, rows, samples)
             distances.append((column, samples, measured))
-            limits = self._limits(column, metric, rows)
+            limits = self._limits(settings, column, metric, rows)
             score = scored(measured, self._peers, limits).peers[0]
             if metric.kind in _ONE_SIDED:
                 score = _of_the_worse(score, samples[0])
             elif settings.own_history:
-                score = held_to_own_past(score, self._own_past(column, rows, measured, limits))
-            score[self.windows[rows, column] < self._least_windows(metric)] = np.nan
+                score = held_to_own_past(score, self._own_past(settings, column, rows, measured, limits))
+            score[self.windows[rows, column] < _least_windows(settings, metric)] = np.nan
             scores[:, column] = score
             yield
         known = ~np.isnan(scores).all(axis=1)
@@ -176,14 +179,13 @@ class Learning:
             overall[known] = combined(columns, settings.combined_share, settings.ratio_max)[0]
         for column, samples, measured in distances:
             if metrics[column].kind is MetricSubject.SILENCE:
-                self._learn_usual(column, rows, values[column], scores[:, column])
-            self._learn(column, rows, samples[0], measured, scores[:, column])
-        self._persist(rows[known], scores[known], overall[known])
+                self._learn_usual(settings, column, rows, values[column], scores[:, column])
+            self._learn(settings, column, rows, samples[0], measured, scores[:, column])
+        self._persist(settings.confirm_windows, rows[known], scores[known], overall[known])
         return Judgement(scores, overall)
 
-    def anomalous(self, rows: Rows) -> NDArray[np.bool_]:
+    def anomalous(self, rows: Rows, k: int) -> NDArray[np.bool_]:
         """Return, (rows, metrics + 1), where k of the past 2k - 1 windows were anomalous."""
-        k = self.settings.confirm_windows
         bits = self.recent[rows, :, None] >> np.arange(2 * k - 1) & 1
         return np.asarray(bits.sum(axis=2) >= k)
 
@@ -195,8 +197,8 @@ class Learning:
 
     def _measure(self, group: str, column: int, metric: Metric, rows: Rows, samples: Floats) -> Distances:
         """Return distances, (1, members)."""
-        settings = self.settings
-        reference = self.reference[rows, column].astype(np.float64)
+        settings = self.groups.of(group)
+        reference = self.reference[rows, column, : settings.window_samples].astype(np.float64)
         reference[self.windows[rows, column] == 0] = np.nan
         if settings.offsets == "remove":
             middle = np.nan_to_num(reference[:, settings.window_samples // 2, None])
@@ -214,19 +216,19 @@ class Learning:
         own = reference_distance(samples, reference) / usual
         return Distances(DISTANCE_FORMS[form](samples, size), own)
 
-    def _limits(self, column: int, metric: Metric, rows: Rows) -> Thresholds:
+    def _limits(self, settings: Anomaly, column: int, metric: Metric, rows: Rows) -> Thresholds:
         """Return thresholds, (members,): the largest distances so far, carried on where few windows were seen.
 
         The largest of few windows is carried on, for an exponential tail, to that of the windows of a day.
         """
         windows = np.clip(self.windows[rows, column], 2, TRAINED_WINDOWS)
         beyond = np.log(TRAINED_WINDOWS) / np.log(windows)
-        learnt = self.windows[rows, column] >= self.settings.least_windows
+        learnt = self.windows[rows, column] >= settings.least_windows
         found = np.where(learnt, self.largest[rows, column] * beyond, np.nan)
         middle = float(np.median(found[learnt])) if learnt.any() else 0.0
-        if self.settings.scope != "member" and learnt.any():
+        if settings.scope != "member" and learnt.any():
             found[:] = np.nanmax(found)
-        if self.settings.scope == "pooled":
+        if settings.scope == "pooled":
             alike = self.largest[self.is_switch == self.is_switch[rows[0]], column]
             found[:] = np.fmax(found, float(alike.max(initial=0.0)))
         least = max(SMALLEST_THRESHOLD_BINS, THRESHOLD_FLOOR * middle)
@@ -236,46 +238,50 @@ class Learning:
         own = np.fmax(self.largest_own[rows, column] * beyond, SMALLEST_THRESHOLD_BINS)
         return Thresholds(peers, own)
 
-    def _least_windows(self, metric: Metric) -> int:
-        """Return the windows that come before a score: for silence the own past is what tells of it."""
-        settings = self.settings
-        if metric.kind is not MetricSubject.SILENCE:
-            return settings.least_windows
-        return max(settings.least_windows, min(settings.least_own_windows, settings.learning_windows))
-
-    def _own_past(self, column: int, rows: Rows, measured: Distances, limits: Thresholds) -> Floats:
+    def _own_past(
+        self, settings: Anomaly, column: int, rows: Rows, measured: Distances, limits: Thresholds
+    ) -> Floats:
         """Return how far members are from their own past, (members,); NaN where that is too short to be a witness."""
-        found = measured.own[0] / (limits.own * self.settings.margin)
-        return np.where(self.windows[rows, column] < self.settings.least_own_windows, np.nan, found)
+        found = measured.own[0] / (limits.own * settings.margin)
+        return np.where(self.windows[rows, column] < settings.least_own_windows, np.nan, found)
 
-    def _learn(self, column: int, rows: Rows, samples: Floats, measured: Distances, score: Floats) -> None:
+    def _learn(
+        self, settings: Anomaly, column: int, rows: Rows, samples: Floats, measured: Distances, score: Floats
+    ) -> None:
         """Learn from a window, where it is not anomalous and there is something left to learn."""
         windows = self.windows[rows, column]
-        learning = (windows < self.settings.learning_windows) & ~(score > 1) & ~np.isnan(samples[:, 0])
+        learning = (windows < settings.learning_windows) & ~(score > 1) & ~np.isnan(samples[:, 0])
         chosen = rows[learning]
         for largest, distance in ((self.largest, measured.peers), (self.largest_own, measured.own)):
             largest[chosen, column] = np.fmax(largest[chosen, column], distance[0, learning])
         count = windows[learning, None] + 1
-        reference = self.reference[chosen, column]
-        self.reference[chosen, column] = reference + (samples[learning] - reference) / count
+        width = settings.window_samples
+        reference = self.reference[chosen, column, :width]
+        self.reference[chosen, column, :width] = reference + (samples[learning] - reference) / count
         self.windows[chosen, column] += 1
 
-    def _learn_usual(self, column: int, rows: Rows, packets_per_s: Floats, score: Floats) -> None:
+    def _learn_usual(self, settings: Anomaly, column: int, rows: Rows, packets_per_s: Floats, score: Floats) -> None:
         """Learn what ports carry, from windows as `_learn`."""
         windows = self.windows[rows, column]
         known = ~np.isnan(packets_per_s).all(axis=1)
-        learning = (windows < self.settings.learning_windows) & ~(score > 1) & known
+        learning = (windows < settings.learning_windows) & ~(score > 1) & known
         usual = self.usual[rows[learning]]
         count = windows[learning] + 1 + (usual > 0)
         self.usual[rows[learning]] = usual + (np.nanmean(packets_per_s[learning], axis=1) - usual) / count
 
-    def _persist(self, rows: Rows, scores: Floats, overall: Floats) -> None:
-        k = self.settings.confirm_windows
+    def _persist(self, k: int, rows: Rows, scores: Floats, overall: Floats) -> None:
         flags = np.concatenate([scores, overall[:, None]], axis=1) > 1
         self.recent[rows] = (self.recent[rows] << 1 | flags) & ((1 << (2 * k - 1)) - 1)
         out = flags[:, OVERALL]
         self.quiet[rows] = np.where(out, 0, self.quiet[rows] + 1)
         self.accumulator[rows] = np.maximum(0, self.accumulator[rows] + np.where(out, 1, -1))
+
+
+def _least_windows(settings: Anomaly, metric: Metric) -> int:
+    """Return the windows that come before a score: for silence the own past is what tells of it."""
+    if metric.kind is not MetricSubject.SILENCE:
+        return settings.least_windows
+    return max(settings.least_windows, min(settings.least_own_windows, settings.learning_windows))
 
 
 def _of_the_worse(score: Floats, samples: Floats) -> Floats:

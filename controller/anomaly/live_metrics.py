@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.anomaly.live_cells import LEAST_KNOWN, Cells
+from controller.anomaly.live_members import titled
 from controller.anomaly.peers.combination import Verdict
 from controller.anomaly.peers.incidents import SILENT_SHARE
 from controller.anomaly.peers.resample import moving_average
 from controller.config.anomaly_settings import Anomaly
+from controller.performance.counters import Counter as PortCounter
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -32,6 +34,11 @@ RECEIPT_S = 0.05
 LEAST_LAG = 5
 LEAST_PACKETS = 100
 """Shares of fewer packets are shares of so many: a packet that is seen late is no loss."""
+
+
+_PACKETS = [PortCounter.RX_PACKETS.column, PortCounter.TX_PACKETS.column]
+_ERRORS = [PortCounter.RX_ERRORS.column, PortCounter.TX_ERRORS.column]
+_DROPPED = [PortCounter.RX_DROPPED.column, PortCounter.TX_DROPPED.column]
 
 
 class MetricSubject(StrEnum):
@@ -90,6 +97,16 @@ METRICS_AT_MOST = max(len(PORT_METRICS), len(SWITCH_METRICS))
 def cells_needed(settings: Anomaly) -> int:
     """Return how many cells the values of one window are made of."""
     return settings.window_samples + max(settings.smoothing_samples, LEAST_LAG) + MEDIAN_CELLS - 1
+
+
+def port_amounts(per_s: Floats, utilisation_pct: Floats) -> Floats:
+    """Return what is kept of samples of ports, (ports, `QUANTITIES`), from their rates and both utilisations."""
+    amounts = np.empty((len(per_s), QUANTITIES))
+    amounts[:, :ERRORS] = per_s[:, _PACKETS]
+    amounts[:, ERRORS] = _sum(per_s[:, _ERRORS])
+    amounts[:, DROPPED] = _sum(per_s[:, _DROPPED])
+    amounts[:, FIRST_PCT:] = utilisation_pct
+    return amounts
 
 
 def port_values(
@@ -219,6 +236,26 @@ def kind_of_fault(metrics: tuple[Metric, ...], anomalous: NDArray[np.bool_]) -> 
     if kinds & {MetricSubject.LOAD, MetricSubject.SILENCE}:
         return "load difference"
     return "component fault" if MetricSubject.STRESS in kinds else "not told"
+
+
+def described(member: str, metric: Metric, value: float, others: float, peers: int) -> str:
+    """Return in words what a member does and its `peers` peers, whose median is `others`, do not."""
+    text = f"{titled(member)} {metric.words.format(value)}"
+    if not peers:
+        return f"{text}, unlike in its own past."
+    return f"{text}; of its {peers} peers the median is {others:.3g}."
+
+
+def middle(values: Floats) -> float:
+    """Return the median of what is known, NaN where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) + 0.0 if len(known) else float("nan")
+
+
+def _sum(counters: Floats) -> Floats:
+    """Return the sum of what is known of counters, (n, 2); NaN where nothing is."""
+    known = ~np.isnan(counters)
+    return np.where(known.any(axis=1), np.where(known, counters, 0.0).sum(axis=1), np.nan)
 
 
 def _median_of_known(values: Floats) -> Floats:

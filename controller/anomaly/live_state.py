@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import MemberKey, OpenAnomaly
 from controller.anomaly.live_members import NO_ROW
+from controller.anomaly.live_windows import chain_of
 
 STATE_VERSION = 3
 _ARRAYS = ("windows", "largest", "largest_own", "recent", "quiet", "accumulator", "reference", "usual")
@@ -60,7 +61,7 @@ def changes(core: AnomalyCore, limit: int) -> AnomalyState:
         if group is not None:
             opened = core.open.get(key)
             text = None if opened is None else json.dumps([getattr(opened, field) for field in _OPEN_FIELDS])
-            members.append(MemberState(*key, group, _packed(core, row), text))
+            members.append(MemberState(*key, group, _packed(core, row, group), text))
     groups = {member.peer_group for member in members}
     bins = tuple(
         BinsState(group, metric, np.array(sizes, "<f8").tobytes())
@@ -79,13 +80,14 @@ def all_changed(core: AnomalyCore) -> None:
 def restore(core: AnomalyCore, state: AnomalyState) -> int:
     """Take what an earlier run learnt, before any event, and return of how many members.
 
-    What holds for another chain is left out but for open anomalies, which are cleared when their members are well.
+    What holds for another chain is left out, group by group, but for open anomalies, which are cleared when their
+    members are well.
     AnomalyStateError where it is damaged; nothing is taken then.
     """
     checked = [(member, *_unpacked(core, member, state.chain)) for member in state.members]
     sizes = [(*each[:2], _sizes(each)) for each in state.bins]
-    if state.chain == core.chain:
-        for group, metric, found in sizes:
+    for group, metric, found in sizes:
+        if _holds(core, state.chain, group):
             core.learning.restore_bins(group, metric, found)
     taken = 0
     for member, arrays, opened in checked:
@@ -94,8 +96,8 @@ def restore(core: AnomalyCore, state: AnomalyState) -> int:
             continue
         taken += 1
         core.members.groups[row] = member.peer_group
-        for name, array in arrays.items():
-            getattr(core.learning, name)[row] = array
+        for name, table in _learnt(core, member.peer_group).items() if arrays else ():
+            table[row] = arrays[name]
         if opened is not None:
             core.open[opened.key] = opened
             if not opened.part_of:
@@ -103,8 +105,20 @@ def restore(core: AnomalyCore, state: AnomalyState) -> int:
     return taken
 
 
-def _packed(core: AnomalyCore, row: int) -> bytes:
-    return b"".join(np.asarray(getattr(core.learning, name)[row]).tobytes() for name in _ARRAYS)
+def _holds(core: AnomalyCore, chain: str, group: str) -> bool:
+    """Return whether what was learnt with a chain holds for a peer group at present."""
+    return chain_of(chain, group) == chain_of(core.chain, group)
+
+
+def _learnt(core: AnomalyCore, group: str) -> dict[str, NDArray[Any]]:
+    """Return views of the arrays, with as many samples of the own past as the windows of a peer group have."""
+    found = {name: getattr(core.learning, name) for name in _ARRAYS}
+    found["reference"] = found["reference"][:, :, : core.learning.groups.of(group).window_samples]
+    return found
+
+
+def _packed(core: AnomalyCore, row: int, group: str) -> bytes:
+    return b"".join(np.asarray(array[row]).tobytes() for array in _learnt(core, group).values())
 
 
 def _unpacked(
@@ -112,12 +126,11 @@ def _unpacked(
 ) -> tuple[dict[str, NDArray[Any]], OpenAnomaly | None]:
     name = f"{member.dpid}:{member.port_no}"
     opened = None if member.opened is None else _opened(member)
-    if chain != core.chain:
+    if not _holds(core, chain, member.peer_group):
         return {}, opened
     arrays: dict[str, NDArray[Any]] = {}
     place = 0
-    for field in _ARRAYS:
-        table = getattr(core.learning, field)
+    for field, table in _learnt(core, member.peer_group).items():
         shape = table.shape[1:]
         count = int(np.prod(shape))
         size = count * table.itemsize

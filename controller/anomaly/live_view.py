@@ -74,7 +74,7 @@ class AnomalySections:
         for row, key in enumerate(core.members.keys):
             if key is not None and core.members.groups[row] is not None:
                 groups.setdefault(core.group_of(row), []).append(row)
-        settings = core.settings
+        windows = core.learning.groups
         return {
             "anomalies": [self._anomaly(key) for key in self._ranks],
             "persistent": [
@@ -89,12 +89,13 @@ class AnomalySections:
                     "peer_group": group,
                     "members": len(rows),
                     "windows_learnt": int(np.median(_ages(core, rows))),
-                    "learning": bool((_ages(core, rows) < settings.learning_windows).any()),
+                    "learning": bool((_ages(core, rows) < windows.of(group).learning_windows).any()),
+                    "window_s": core.cells.interval_s * windows.of(group).window_samples,
                 }
                 for group, rows in sorted(groups.items())
             ],
             "interval_s": core.cells.interval_s,
-            "window_s": core.cells.interval_s * settings.window_samples,
+            "window_s": core.cells.interval_s * core.settings.window_samples,
             "tally": dict(sorted(core.tally.items())),
         }
 

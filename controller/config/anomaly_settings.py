@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
-from controller.config.declarations import SettingType, integer, number, other, section
+from controller.config.declarations import SettingType, integer, number, optional_integer, other, section
+
+PEER_GROUPS = (
+    *(
+        f"{tier} {members}"
+        for tier in ("tor", "aggregation", "core")
+        for members in ("uplinks", "downlinks", "trunks", "edge ports", "switches")
+    ),
+    *("switch trunks", "switch edge ports", "switches"),
+)
+"""The peer groups that there may be; where ports have their peers in the pod, each pod has those of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,31 @@ class Normalcy:
 
 
 @dataclass(frozen=True, slots=True)
+class PeerWindows:
+    """The windows of a peer group; what is absent is as for the other groups."""
+
+    smoothing_samples: int | None = optional_integer(1, 240, "samples", "Width of the moving average.")
+    window_samples: int | None = optional_integer(4, 960, "samples", "Samples of a window.")
+    shift_samples: int | None = optional_integer(1, 960, "samples", "Samples from one window to the next.")
+    confirm_windows: int | None = optional_integer(1, 16, "windows", "k of the past 2k - 1 windows.")
+    hold_off_windows: int | None = optional_integer(
+        1, 1000, "windows", "Windows in a row without an anomaly after which it is cleared."
+    )
+    least_windows: int | None = optional_integer(2, 100000, "windows", "Windows before which a member has no score.")
+    learning_windows: int | None = optional_integer(2, 100000, "windows", "Windows that thresholds are learnt from.")
+    least_own_windows: int | None = optional_integer(
+        2, 100000, "windows", "Windows of its own past from which on a member must be unlike it as well."
+    )
+
+
+class GroupWindows(NamedTuple):
+    """The windows of the peer group of a name."""
+
+    peer_group: str
+    windows: PeerWindows
+
+
+@dataclass(frozen=True, slots=True)
 class Anomaly:
     """How ports and switches are compared with their peers while the controller runs."""
 
@@ -133,6 +169,14 @@ class Anomaly:
     ranking: int = integer(4, 1, 100, "members", "Members that an hour of the list of the persistent names.")
     members: int = integer(65536, 1, 4194304, "members", "Ports and switches that are compared at one time.")
     forget_s: float = number(86400, 60, 1e9, "s", "Time after which a port or switch that is gone is forgotten.")
+    groups: tuple[GroupWindows, ...] = other(
+        SettingType.PEER_WINDOWS, (), "Windows of some peer groups, by their names; other groups have those above."
+    )
     watch: Watched = section(Watched)  # noqa: RUF009 - it makes a field
     least: Least = section(Least)  # noqa: RUF009 - it makes a field
     normalcy: Normalcy = section(Normalcy)  # noqa: RUF009 - it makes a field
+
+    def with_windows(self, windows: PeerWindows) -> Anomaly:
+        """Return the settings of a peer group that has windows of its own."""
+        given = {each.name: getattr(windows, each.name) for each in fields(windows)}
+        return replace(self, groups=(), **{name: value for name, value in given.items() if value is not None})

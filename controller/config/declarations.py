@@ -30,6 +30,7 @@ class SettingType(StrEnum):
     OVSDB_SERVERS = "list of OVSDB servers"
     CAPACITIES = "mapping of switches to numbers of entries"
     TENANT_SHARES = "mapping of tenants to {shares, reservation, limit}"
+    PEER_WINDOWS = "mapping of peer groups to settings of windows"
     LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from inspect import getdoc
 from typing import Any, TypeAlias
 
+from controller.config.anomaly_settings import PEER_GROUPS, PeerWindows
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.fabrics import MAX_FABRICS, MAX_SWITCHES
 from controller.config.labels import MAX_LABELLED, MAX_LABELS
@@ -269,6 +270,7 @@ def _definitions() -> Schema:
         "service_class": {"description": "A service class.", "anyOf": list(_service_class())},
         Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
         TableShare.__name__: _section(TableShare),
+        PeerWindows.__name__: _section(PeerWindows),
     }
     waiting = list(SETTING_SECTIONS.values())
     while waiting:
@@ -441,6 +443,12 @@ def _type_of(entry: Setting) -> Schema:
             }
         case SettingType.TENANT_SHARES:
             return {"type": "object", "additionalProperties": _reference(TableShare)}
+        case SettingType.PEER_WINDOWS:
+            return {
+                "type": "object",
+                "properties": {name: _reference(PeerWindows) for name in PEER_GROUPS},
+                "additionalProperties": False,
+            }
         case SettingType.OVSDB_SERVERS:
             return _list({"type": "string", "minLength": 1})
         case SettingType.THRESHOLDS:

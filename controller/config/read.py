@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from controller.config.anomaly_settings import PEER_GROUPS, GroupWindows, PeerWindows
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
@@ -292,6 +293,8 @@ class NodeReader:
                 return self._capacities(node, path)
             case SettingType.TENANT_SHARES:
                 return self._tenant_shares(node, path)
+            case SettingType.PEER_WINDOWS:
+                return self._peer_windows(node, path)
             case SettingType.OVSDB_SERVERS:
                 return tuple(self.items(node, path, "a list of OVSDB servers", self._ovsdb_server))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
@@ -363,6 +366,17 @@ class NodeReader:
                 message = f"{share.reservation} is above the limit, {share.limit}"
                 self.faults.error(line_of(child, "reservation"), f"{own_path}.reservation", message)
             found.append(TenantShare(name, share))
+        return tuple(found)
+
+    def _peer_windows(self, node: Node, path: str) -> tuple[GroupWindows, ...]:
+        found = []
+        known = self.entries(node, path, "a mapping of peer groups to {window_samples, ...}") or {}
+        for name, (line, child) in known.items():
+            own_path = step(path, name)
+            if name not in PEER_GROUPS:
+                near = self.faults.suggestion(name, PEER_GROUPS)
+                self.faults.error(line, own_path, f"unknown peer group {quoted(name)}{near}")
+            found.append(GroupWindows(name, self.settings(PeerWindows, child, own_path)))
         return tuple(found)
 
     def _ovsdb_server(self, node: Node, path: str) -> str | None:

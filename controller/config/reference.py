@@ -39,7 +39,7 @@ def _default(entry: Setting) -> str:
             return str(value).lower()
         case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS:
             return "none"
-        case SettingType.CAPACITIES | SettingType.TENANT_SHARES:
+        case SettingType.CAPACITIES | SettingType.TENANT_SHARES | SettingType.PEER_WINDOWS:
             return "none"
         case SettingType.CHOICE | SettingType.TEXT:
             return f"`{value}`" if value else "empty"
