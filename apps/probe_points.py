@@ -1,4 +1,7 @@
-"""The points at which probes can look: what cores take and what they ask for, live or in a recording."""
+"""The points at which probes can look: what cores take and what they ask for, live or in a recording.
+
+Some are derived from these: they keep their names and arguments whatever becomes of the records behind them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,15 @@ from controller.datapath.core import DatapathCore, OwnerTold
 from controller.effects import ApplyEdits, RequestFlows, RequestResources, RequestRole, RoleDenied
 from controller.events import BarrierReplied, FlowStatsReceived, OwnerLeft, ResourcesReceived, RoleReplied, RoleWanted
 from controller.probes.points import PointCatalogue, ProbePoint
+from controller.probes.static_points import OF_MULTICAST, POINT, STATIC_POINTS, DerivedFrom
 from controller.probes.value_kinds import is_record
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
 SHARED = "datapath"
 """Under this name stands what apps with flow entries share: what switches are sent, and what they confirm."""
+
+MONITOR, MULTICAST, FABRIC = "monitor", "multicast", "fabric"
+"""Two apps with points of their own; what the former reads is found under a name of its own."""
 
 SHARED_EVENTS = frozenset(
     {BarrierReplied, FlowStatsReceived, OwnerLeft, ResourcesReceived, RoleReplied, RoleWanted},
@@ -56,6 +63,17 @@ def point_app(app: str, what: str, record: object) -> str:
     return SHARED if app in TABLE_APPS and type(record) in shared else app
 
 
+def sources_of(point: ProbePoint) -> tuple[str, tuple[DerivedFrom, ...]]:
+    """Return whose records a point is about, and from what it is derived; nothing where these are what it gives."""
+    if point.what == POINT:
+        return point.app, STATIC_POINTS[point.said].sources
+    if point.app == FABRIC:
+        from controller.probes.sample_points import SAMPLE_POINTS
+
+        return MONITOR, SAMPLE_POINTS[point.said].sources
+    return point.app, ()
+
+
 def _points(app: str, core: Any) -> Iterator[ProbePoint]:
     events = frozenset[type](core.handlers)
     effects: frozenset[type] = frozenset(_members(get_type_hints(type(core).handle)["return"]))
@@ -65,6 +83,15 @@ def _points(app: str, core: Any) -> Iterator[ProbePoint]:
         events, effects = events - SHARED_EVENTS, effects - SHARED_EFFECTS
     yield from (ProbePoint(app, "event", kind) for kind in events if is_record(kind))
     yield from (ProbePoint(app, "effect", kind) for kind in effects if is_record(kind))
+    has = {("event", kind) for kind in events} | {("effect", kind) for kind in effects}
+    for name, point in STATIC_POINTS.items():
+        is_of_app = app == MULTICAST or name not in OF_MULTICAST
+        if is_of_app and any((source.what, source.kind) in has for source in point.sources):
+            yield ProbePoint(app, POINT, point.record, name)
+    if app == MONITOR:
+        from controller.probes.sample_points import SAMPLE, SAMPLE_POINTS
+
+        yield from (ProbePoint(FABRIC, SAMPLE, point.record, name) for name, point in SAMPLE_POINTS.items())
 
 
 def _members(annotation: Any) -> Iterator[type]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from apps.probe_points import SHARED, point_app
+from apps.function_watch import FunctionWatch, Looker
+from apps.probe_points import SHARED, point_app, sources_of
 from apps.registry import APPS, TABLE_APPS
 from controller import recording
 from controller.app_spec import CoreSpec, Start
 from controller.datapath.core import DatapathCore, OwnerTold
+from controller.probes.functions import CALLS, LoadedFunctions
+from controller.probes.points import ProbePoint
 from controller.probes.script import Probe
+from controller.probes.static_points import Derive
 from controller.recording import RecordingInvalid, RecordingLine
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
@@ -79,34 +85,91 @@ def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, An
                     yield line.at_s, effect
 
 
+class _ProbedReplay:
+    """A replay at which scripts look.
+
+    Parameters
+    ----------
+    again
+        The cores.
+    probes
+        The scripts.
+    """
+
+    def __init__(self, again: Replay, probes: Sequence[Probe]) -> None:
+        self._again = again
+        self._probes = probes
+        self._loop = ""
+        self._now_ns = 0
+        self._derived: dict[tuple[str, str, type], list[tuple[Probe, ProbePoint, Derive]]] = {}
+
+    def run(self, lines: Iterable[RecordingLine]) -> None:
+        """Take all lines, at their times; scripts begin at that of the first."""
+        has_begun = False
+        with ExitStack() as watching:
+            for line in lines:
+                self._now_ns = round(line.at_s * 1_000_000_000)
+                if not has_begun:
+                    has_begun = True
+                    self._begin(watching)
+                self._loop = _loop_of(line.app)
+                self._take(line)
+                self._loop = ""
+            if not has_begun:
+                self._begin(watching)
+        for probe in self._probes:
+            probe.end(self._now_ns)
+
+    def _begin(self, watching: ExitStack) -> None:
+        functions = FunctionWatch(LoadedFunctions(), lambda: self._now_ns)
+        for probe in self._probes:
+            probe.begin(self._now_ns)
+            calls: dict[tuple[str, str, str], ProbePoint] = {}
+            for point in probe.script.points:
+                app, sources = sources_of(point)
+                for source in sources:
+                    at = app, source.what, source.kind
+                    self._derived.setdefault(at, []).append((probe, point, source.derive))
+                if point.what in CALLS:
+                    calls.setdefault((_loop_of(point.app), point.what, point.said), point)
+            for (loop, what, name), point in calls.items():
+                looker = Looker(partial(self._is_on, loop), partial(self._called, probe, point))
+                watching.callback(functions.watch(what, name, looker))
+
+    def _take(self, line: RecordingLine) -> None:
+        if line.kind == "event":
+            self._fire(line.app, "event", line.content)
+        for effect in self._again.take(line):
+            self._fire(line.app, "effect", effect)
+            if isinstance(effect, OwnerTold):
+                app = self._again.owner(effect)
+                for each in effect.effects:
+                    self._fire(app, "effect", each)
+
+    def _fire(self, app: str, what: str, record: Any) -> None:
+        name = point_app(app, what, record)
+        for probe in self._probes:
+            probe.fire(name, what, record, self._now_ns)
+        for probe, point, derive in self._derived.get((name, what, type(record)), ()):
+            for each in derive(record, self._again.cores.get(app)):
+                probe.fire_at(point, each, self._now_ns)
+
+    def _is_on(self, loop: str) -> bool:
+        return self._loop == loop
+
+    def _called(self, probe: Probe, point: ProbePoint, record: Any) -> None:
+        probe.fire_at(point, record, self._now_ns)
+
+
+def _loop_of(app: str) -> str:
+    """Return what tells the loop of an app from others: those that share switches are on one."""
+    return SHARED if app in SHARERS else app
+
+
 def probe_replay(lines: Iterable[RecordingLine], probes: Sequence[Probe], again: Replay | None = None) -> None:
     """Give cores what those of a recording were given, and have scripts look at what they take and ask for.
 
-    The scripts' time is that of the recording; cores are made anew where `again` has none. Raises as `replay` does.
+    The scripts' time is that of the recording, in which no function takes any; cores are made anew where `again` has
+    none. Raises as `replay` does.
     """
-    again = Replay() if again is None else again
-
-    def fire(app: str, what: str, record: Any) -> None:
-        name = point_app(app, what, record)
-        for probe in probes:
-            probe.fire(name, what, record, now_ns or 0)
-
-    now_ns: int | None = None
-    for line in lines:
-        at_ns = round(line.at_s * 1_000_000_000)
-        if now_ns is None:
-            for probe in probes:
-                probe.begin(at_ns)
-        now_ns = at_ns
-        if line.kind == "event":
-            fire(line.app, "event", line.content)
-        for effect in again.take(line):
-            fire(line.app, "effect", effect)
-            if isinstance(effect, OwnerTold):
-                app = again.owner(effect)
-                for each in effect.effects:
-                    fire(app, "effect", each)
-    for probe in probes:
-        if now_ns is None:
-            probe.begin(0)
-        probe.end(now_ns or 0)
+    _ProbedReplay(Replay() if again is None else again, probes).run(lines)

@@ -20,8 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the points."""
     points = recorded_points().find(args.pattern)
     if not points:
-        near = recorded_points().near(args.pattern)
-        raise InputError(f"no point is called {args.pattern!r}" + (f"; did you mean {near}?" if near else ""))
+        raise InputError(recorded_points().why_none(args.pattern))
     found = {point.name: {name: str(kind) for name, kind in fields_of(point.record).items()} for point in points}
     if args.json:
         emit_json({"points": [{"name": name, "arguments": arguments} for name, arguments in found.items()]})

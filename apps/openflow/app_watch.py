@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from controller.probes.live import one_after_the_other
+from controller.probes.static_points import DerivedFrom
+
+LOGGER = logging.getLogger("vsrt")
 
 Watcher = Callable[[Any], None]
 
@@ -22,12 +27,40 @@ class AppWatch:
         self._at: dict[str, dict[type, tuple[Watcher, ...]]] = {"event": {}, "effect": {}}
         self._called: dict[str, dict[type, Watcher]] = {"event": {}, "effect": {}}
 
-    def add(self, what: str, kind: type, watcher: Watcher) -> None:
-        """Have each ``event`` or ``effect`` of a type handed to somebody before it is taken, or carried out."""
-        self._look(what, kind, (*self._at[what].get(kind, ()), watcher))
+    def watch(self, what: str, kind: type, watcher: Watcher) -> Callable[[], None]:
+        """Have each ``event`` or ``effect`` of a type handed to somebody before it is taken, or carried out.
 
-    def remove(self, what: str, kind: type, watcher: Watcher) -> None:
-        """Hand nothing to somebody any more."""
+        What is returned ends that.
+        """
+        self._look(what, kind, (*self._at[what].get(kind, ()), watcher))
+        return partial(self._unwatch, what, kind, watcher)
+
+    def watch_sources(self, sources: Iterable[DerivedFrom], watcher: Watcher) -> Callable[[], None]:
+        """Have what is derived from records handed to somebody; what is returned ends that."""
+        ends = [self.watch(each.what, each.kind, self._derived(each, watcher)) for each in sources]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+    def _derived(self, source: DerivedFrom, watcher: Watcher) -> Watcher:
+        owner, has_failed = self._owner, False
+
+        def watch(record: Any) -> None:
+            nonlocal has_failed
+            try:
+                for each in source.derive(record, owner.core):
+                    watcher(each)
+            except Exception:  # who is looked at never sees it
+                if not has_failed:
+                    LOGGER.exception("A point of %s gives nothing.", source.kind.__name__)
+                has_failed = True
+
+        return watch
+
+    def _unwatch(self, what: str, kind: type, watcher: Watcher) -> None:
         watchers = self._at[what].get(kind, ())
         self._look(what, kind, tuple(each for each in watchers if each is not watcher))
 

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.actions import logged
+from apps.function_watch import FunctionWatch, Looker
 from apps.openflow.app_watch import AppWatch, Watcher
 from apps.openflow.framework import DATAPATHS, SWITCHES
 from apps.openflow.loop_samples import LoopProfile, LoopTimer
 from apps.openflow.questions import Unanswered
-from apps.probe_points import SHARED, points_of
+from apps.probe_points import SHARED, points_of, sources_of
 from apps.state_dir import ActionLog, socket_path, state_dir
 from apps.status_server import QuestionRefused, StatusServer
 from controller.effects import Notice
 from controller.probes.findings import ROWS_LOOKED_AT, Found, document, found
+from controller.probes.functions import CALLS, LoadedFunctions
 from controller.probes.grammar import ScriptFault
 from controller.probes.live import FAULTY, OVER_BUDGET, LoopBudget, LoopRun
 from controller.probes.points import PROFILE, TIMER, PointCatalogue, ProbePoint
@@ -51,6 +53,10 @@ PROBE_ENDED = "probe-ended"
 """A script was unloaded for what it did."""
 
 
+FUNCTIONS = FunctionWatch(LoadedFunctions(), time.perf_counter_ns)
+"""Who looks at functions of this process."""
+
+
 class _Part:
     """A script on one loop; all but `run.ending` is used on that loop alone."""
 
@@ -63,6 +69,9 @@ class _Part:
         self._live = live
         self._points = points
         self._watching: list[Callable[[], None]] = []
+        for _watched, point in points:
+            if point.what in CALLS:
+                FUNCTIONS.prepare(point.said)
 
     @property
     def deadline_s(self) -> float:
@@ -91,8 +100,12 @@ class _Part:
             return LoopTimer(self.app.reactor, point.period_s, watcher).stop
         if point.what == PROFILE:
             return LoopProfile(self.app.reactor, point.period_s, watcher).stop
-        watched.add(point.what, point.record, watcher)
-        return partial(watched.remove, point.what, point.record, watcher)
+        if point.what in CALLS:
+            return FUNCTIONS.watch(point.what, point.said, Looker(self.app.reactor.is_current, watcher))
+        _app, sources = sources_of(point)
+        if sources:
+            return watched.watch_sources(sources, watcher)
+        return watched.watch(point.what, point.record, watcher)
 
     def detach(self) -> None:
         """Fire no more; what is to be done at the end is done."""
@@ -331,10 +344,16 @@ class LiveProbes:
         """Yield a part for each loop on which points are; the first loop where there are none."""
         by_loop: dict[str, list[tuple[AppWatch, ProbePoint]]] = {}
         apps: dict[str, App] = {}
+        calls: set[tuple[str, str, str]] = set()
         for point in probe.script.points:
             app = self._app_of(point)
+            if point.what in CALLS:  # of apps on one loop the first one is enough: a function is of none of them
+                call = app.reactor.name, point.what, point.said
+                if call in calls:
+                    continue
+                calls.add(call)
             apps.setdefault(app.reactor.name, app)
-            by_loop.setdefault(app.reactor.name, []).append((self._watched_of(point.app), point))
+            by_loop.setdefault(app.reactor.name, []).append((self._watched_of(sources_of(point)[0]), point))
         if not by_loop:
             app = next(iter(self._apps.values()))
             apps[app.reactor.name], by_loop[app.reactor.name] = app, []
@@ -346,8 +365,9 @@ class LiveProbes:
             yield _Part(probe, apps[name], points, run)
 
     def _app_of(self, point: ProbePoint) -> App:
-        if point.app != SHARED:
-            return self._apps[point.app]
+        name = sources_of(point)[0]
+        if name != SHARED:
+            return self._apps[name]
         return next(app for app in self._apps.values() if app.reactor is SWITCHES)
 
     def _watched_of(self, name: str) -> AppWatch:

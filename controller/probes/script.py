@@ -10,12 +10,12 @@ from lark import Token, Tree
 
 from controller.probes.expressions import HELPERS, WORDS, AggregateShape, Declared, fault, integer_of, literal_of
 from controller.probes.grammar import parse
-from controller.probes.points import PointCatalogue, ProbePoint
+from controller.probes.points import POINTS_BOUND, PointCatalogue, ProbePoint
 from controller.probes.runtime import KEYS_BOUND, ProbeRun, Value
 from controller.probes.statements import ClauseCompiler, kind_called
 from controller.probes.value_kinds import STRING, ValueKind
 
-CLAUSES_BOUND, POINTS_BOUND = 64, 512
+CLAUSES_BOUND = 64
 VARIABLES_BOUND = 256
 """Global variables, bags and aggregates of a script together."""
 
@@ -90,11 +90,10 @@ class Probe:
         self._seen = [0] * len(script.clauses)
         self._begin = [self._bound(clause, "", BEGIN) for clause in script.clauses if clause.begins]
         self._end = [self._bound(clause, "", END) for clause in script.clauses if clause.ends]
-        self._at: dict[tuple[str, str, type], list[tuple[int, Firing]]] = {}
+        self._at: dict[ProbePoint, list[tuple[int, Firing]]] = {}
         for number, clause in enumerate(script.clauses):
             for point in clause.points:
-                at = self._at.setdefault((point.app, point.what, point.record), [])
-                at.append((number, self._bound(clause, point.app, point.name)))
+                self._at.setdefault(point, []).append((number, self._bound(clause, point.app, point.name)))
 
     def begin(self, now_ns: int) -> None:
         """Have what is to be done at the beginning done."""
@@ -104,8 +103,12 @@ class Probe:
 
     def fire(self, app: str, what: str, record: Any, now_ns: int) -> None:
         """Have clauses look at a record that an app takes, or asks for."""
+        self.fire_at(ProbePoint(app, what, type(record)), record, now_ns)
+
+    def fire_at(self, point: ProbePoint, record: Any, now_ns: int) -> None:
+        """Have clauses look at what a point gives."""
         self._now_ns = now_ns
-        for number, firing in self._at.get((app, what, type(record)), ()):
+        for number, firing in self._at.get(point, ()):
             if self.has_ended:
                 return
             self._seen[number] += 1
@@ -139,12 +142,12 @@ def load(text: str, catalogue: PointCatalogue) -> Script:
     written = [each for each in tree.children if isinstance(each, Tree) and each.data == "clause"]
     if len(written) > CLAUSES_BOUND:
         raise fault(written[CLAUSES_BOUND], f"a script has at most {CLAUSES_BOUND} clauses")
-    for each in written:  # to know the kinds of bags, which all places where they are read must know
-        _compile(each, declared, catalogue, surveys=True)
-    clauses = [_clause(each, declared, catalogue) for each in written]
-    count = sum(len(clause.points) for clause in clauses)
-    if count > POINTS_BOUND:
-        raise fault(tree, f"a script looks at {POINTS_BOUND} points at most, and this at {count}")
+    points = [tuple(dict.fromkeys(_points(each.children[0], catalogue))) for each in written]  # type: ignore[arg-type]
+    if sum(map(len, points)) > POINTS_BOUND:
+        raise fault(tree, f"a script looks at {POINTS_BOUND} points at most, and this at more")
+    for each, at in zip(written, points, strict=True):  # to know the kinds of bags, which all who read them must know
+        _compile(each, at, declared, surveys=True)
+    clauses = [_clause(each, at, declared) for each, at in zip(written, points, strict=True)]
     return Script(text, clauses, values, declared)
 
 
@@ -187,10 +190,10 @@ def _first_value(kind: ValueKind, literal: Tree[Token] | None) -> tuple[Value, V
     return value, kind
 
 
-def _clause(tree: Tree[Token], declared: Declared, catalogue: PointCatalogue) -> CompiledClause:
+def _clause(tree: Tree[Token], points: tuple[ProbePoint, ...], declared: Declared) -> CompiledClause:
     named, sampling, _condition, _block = tree.children
     every = _every(sampling)  # type: ignore[arg-type]
-    points, function = _compile(tree, declared, catalogue, surveys=False)
+    function = _compile(tree, points, declared, surveys=False)
     module = ast.fix_missing_locations(ast.Module([function], []))
     scope: dict[str, Any] = {"__builtins__": {}, **HELPERS}
     exec(compile(module, "<probe>", "exec"), scope)
@@ -199,15 +202,13 @@ def _clause(tree: Tree[Token], declared: Declared, catalogue: PointCatalogue) ->
 
 
 def _compile(
-    tree: Tree[Token], declared: Declared, catalogue: PointCatalogue, *, surveys: bool
-) -> tuple[tuple[ProbePoint, ...], ast.FunctionDef]:
-    """Return the points of a clause, and the function that binds it to one."""
+    tree: Tree[Token], points: tuple[ProbePoint, ...], declared: Declared, *, surveys: bool
+) -> ast.FunctionDef:
+    """Return the function that binds a clause to one of its points."""
     named, _sampling, condition, block = tree.children
-    points = tuple(dict.fromkeys(_points(named, catalogue)))  # type: ignore[arg-type]
     is_bare = any(str(each) in (BEGIN, END) for each in named.children)  # type: ignore[union-attr]
     records = () if is_bare else tuple(dict.fromkeys(point.record for point in points))
-    compiler = ClauseCompiler(declared, records, surveys=surveys)
-    return points, compiler.function(condition, block)  # type: ignore[arg-type]
+    return ClauseCompiler(declared, records, surveys=surveys).function(condition, block)  # type: ignore[arg-type]
 
 
 def _every(sampling: Tree[Token] | None) -> int:
@@ -225,7 +226,5 @@ def _points(named: Tree[Token], catalogue: PointCatalogue) -> Iterator[ProbePoin
             continue
         found = catalogue.find(str(each))
         if not found:
-            near = catalogue.near(str(each))
-            hint = f"; did you mean {near}?" if near else ""
-            raise fault(each, f"there is no point {each}{hint}")
+            raise fault(each, catalogue.why_none(str(each)))
         yield from found

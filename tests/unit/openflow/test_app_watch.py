@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.openflow.app_watch import AppWatch
+from controller.probes.static_points import DerivedFrom
 
 
 class Asked(NamedTuple):
@@ -22,6 +23,7 @@ class Owner:
     """Notes what it takes, and performs an effect for each."""
 
     takes_events = True
+    core = "the core"
 
     def __init__(self) -> None:
         self.noted: list[Any] = []
@@ -37,8 +39,8 @@ class Owner:
 def test_watchers_see_what_their_types_are_before_the_owner_does():
     owner, seen = Owner(), []
     watched = AppWatch(owner)
-    watched.add("event", Asked, lambda event: seen.append(("event", event, len(owner.noted))))
-    watched.add("effect", Told, lambda effect: seen.append(("effect", effect, len(owner.noted))))
+    watched.watch("event", Asked, lambda event: seen.append(("event", event, len(owner.noted))))
+    watched.watch("effect", Told, lambda effect: seen.append(("effect", effect, len(owner.noted))))
     owner.feed(Asked(1))
     owner.feed(Told(2))
     assert seen == [("event", Asked(1), 0), ("effect", Told(1), 1), ("effect", Told(2), 3)]
@@ -50,21 +52,20 @@ def test_nothing_is_left_when_nobody_looks_any_more():
     watched = AppWatch(owner)
     for _ in range(1000):
         first, second = (lambda event: None), (lambda event: None)
-        watched.add("event", Asked, first)
-        watched.add("event", Asked, second)
-        watched.add("effect", Told, first)
+        ends = [watched.watch("event", Asked, each) for each in (first, second)]
+        end_of_effects = watched.watch("effect", Told, first)
         assert {"feed", "perform"} <= set(vars(owner))
-        watched.remove("event", Asked, first)
+        ends[0]()
         assert "feed" in vars(owner)
-        watched.remove("event", Asked, second)
-        watched.remove("effect", Told, first)
+        ends[1]()
+        end_of_effects()
         assert set(vars(owner)) == {"noted"}
     assert owner.feed.__func__ is Owner.feed
 
 
 def test_what_the_owner_does_not_take_is_seen_by_nobody():
     owner, seen = Owner(), []
-    AppWatch(owner).add("event", Asked, seen.append)
+    AppWatch(owner).watch("event", Asked, seen.append)
     owner.takes_events = False
     owner.feed(Asked(1))
     owner.takes_events = True
@@ -78,7 +79,26 @@ def test_what_the_owner_raises_passes():
             raise ValueError("no")
 
     owner, seen = Failing(), []
-    AppWatch(owner).add("event", Asked, seen.append)
+    AppWatch(owner).watch("event", Asked, seen.append)
     with pytest.raises(ValueError, match="no"):
         owner.feed(Asked(1))
     assert seen == [Asked(1)]
+
+
+def test_what_is_derived_is_handed_over_and_a_fault_in_that_is_seen_by_nobody(caplog: pytest.LogCaptureFixture):
+    def halves(event: Asked, core: Any) -> Iterable[Any]:
+        yield core, 10 // event.number
+        yield core, event.number
+
+    owner, seen = Owner(), []
+    sources = DerivedFrom("event", Asked, halves), DerivedFrom("effect", Told, lambda told, core: (told,))
+    end = AppWatch(owner).watch_sources(sources, seen.append)
+    for number in (2, 0, 0, 5):
+        owner.feed(Asked(number))
+    core = owner.core
+    assert [each for each in seen if each[0] == core] == [(core, 5), (core, 2), (core, 2), (core, 5)]
+    assert [each for each in seen if type(each) is Told] == [Told(2), Told(0), Told(0), Told(5)]
+    assert [each for each in owner.noted if type(each) is Asked] == [Asked(2), Asked(0), Asked(0), Asked(5)]
+    assert caplog.text.count("A point of Asked gives nothing") == 1
+    end()
+    assert not {"feed", "perform"} & set(vars(owner))
