@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from random import Random
 from time import process_time
+from types import FrameType
 from typing import NamedTuple
 
 from generated_scripts import ScriptMaker
 from measure import Measurement
 
-from apps.probe_points import point_app, recorded_points
+from apps.probe_points import SHARED, point_app, recorded_points
 from apps.replays import Replay, probe_replay
+from controller.probes.functions import CALLS
 from controller.probes.grammar import ScriptFault
 from controller.probes.points import ProbePoint
 from controller.probes.script import Probe, load
@@ -58,9 +61,17 @@ def check_place(script: str, told: ScriptFault) -> None:
 def observe(recording: list[RecordingLine], count: int, seed: int) -> list[Measurement]:
     """Run scripts over a recording, and return how many were taken and refused, and how long they took to load."""
     plain = WatchedReplay()
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            called.add(f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}")
+
+    sys.setprofile(note)
     for line in recording:
         plain.take(line)
-    maker = ScriptMaker(Random(seed), _points(recording, plain))
+    sys.setprofile(None)
+    maker = ScriptMaker(Random(seed), _points(recording, plain, called))
     load_ms: list[float] = []
     refused = fired = 0
     waiting: list[Loaded] = []
@@ -87,11 +98,16 @@ def observe(recording: list[RecordingLine], count: int, seed: int) -> list[Measu
     ]
 
 
-def _points(recording: list[RecordingLine], plain: WatchedReplay) -> list[ProbePoint]:
-    """Return where scripts may look, those points more often at which something happens."""
+def _points(recording: list[RecordingLine], plain: WatchedReplay, called: set[str]) -> list[ProbePoint]:
+    """Return where scripts may look, those points more often at which something happens, and functions called."""
+    catalogue = recorded_points()
     apps = {line.app for line in recording}
-    points = [point for point in recorded_points().find("*") if point.app in apps]
-    return points + FIRING_WEIGHT * [point for point in points if point[:3] in plain.seen]
+    points = [point for point in catalogue.find("*") if point.app in apps]
+    points += FIRING_WEIGHT * [point for point in points if point[:3] in plain.seen]
+    (app, *_others) = sorted(apps - {SHARED})
+    return points + [
+        point for name in sorted(called) for what in CALLS for point in catalogue.find(f"{app}:{what}:{name}")
+    ]
 
 
 def _run(recording: list[RecordingLine], effects: list[str], loaded: Sequence[Loaded], seed: int) -> None:

@@ -11,7 +11,8 @@ cores alone, whose joins take less, so that scripts weigh more; its spread is a 
 these with each other. A firing is compared with CEL (common-expression-language, in Rust) and simpleeval where these
 are installed. What scripts count must be what the switch has sent, or the run ends.
 
-`observe`: scripts by chance over a recording: refused with a place, or run; the effects of the replay are the same.
+`observe`: scripts by chance over a recording, at all its points and at functions that are called in it: refused with
+a place, or run; the effects of the replay are the same.
 Half of the scripts are changed by chance, so that most of these are wrong. A script that is right and refused, a
 place outside the script, a defect of the probe, and another effect than without a script end the run with the
 script. A recording is what VSRT_RECORD names, or inputs of tests/conformance one after the other.
