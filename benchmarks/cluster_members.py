@@ -134,6 +134,7 @@ class Node:
         self.run += 1
         self.incarnation = f"{self.name}-{self.run}"
         self.is_up, self.is_stopped, self.idle_s, self.backlog = True, False, 0.0, []
+        self.connected_dpids: frozenset[int] = frozenset()
         self.member = MemberCore(MemberSettings(FABRIC, self.name, self.incarnation, self.name), self.world.now)
         self.core = DatapathCore(0xA0)
         self.place = PlaceCore(3.0, self.core)
@@ -308,6 +309,7 @@ class Node:
         """Have a connection to a switch."""
         if switch.dpid not in self.without:
             switch.connections[self.name] = Connection(self, self.run)
+            self.connected_dpids |= {switch.dpid}
             self.at("switches", lambda: self.connected(switch))
 
     def connected(self, switch: Switch) -> None:
@@ -327,13 +329,9 @@ class Node:
     def disconnect(self, switch: Switch) -> None:
         """Lose the connection to a switch, and have another one soon unless something is in between."""
         if switch.connections.pop(self.name, None) is not None:
+            self.connected_dpids -= {switch.dpid}
             self.at("switches", lambda: self.disconnected(switch))
         self.at("switches", lambda: self.connect(switch) if self.name not in switch.connections else None, 0.5)
-
-    def connected_dpids(self) -> frozenset[int]:
-        """Return which switches it is connected to."""
-        held = ((switch.dpid, switch.connections.get(self.name)) for switch in self.world.switches.values())
-        return frozenset(dpid for dpid, connection in held if connection is not None and connection.run == self.run)
 
     def tick(self) -> None:
         """Do what is due, and take what the watch tells."""
@@ -369,7 +367,7 @@ class Node:
         if not self.is_up:
             return
         if not self.is_stopped:
-            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s, self.connected_dpids())), 0.0)
+            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s, self.connected_dpids)), 0.0)
         leader = self.followed
         peer = None if leader is None else self.world.nodes.get(leader.peer)
         if leader is None or peer is None or self.is_cut_from_peers or peer.is_cut_from_peers:

@@ -5,8 +5,9 @@ Its time is what it is told (`MemoryStore.advance`); the same requests at the sa
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from enum import StrEnum
+from itertools import islice
 from operator import attrgetter
 
 from controller.cluster.engine import (
@@ -68,6 +69,7 @@ class MemoryStore:
         self._left: list[Request] = []
         self._compacted = 0
         self._versions: dict[str, list[KeyChange]] = {}
+        self._order: list[str] = []
         self._history: list[KeyChange] = []
         self._leases: dict[int, tuple[int, float]] = {}
         self._last_lease = 0
@@ -130,7 +132,7 @@ class MemoryStore:
         """Lose everything, revisions and leases too, as if it were set up anew."""
         self.revision, self._compacted = 1, 0
         self.incarnation += 1
-        self._versions, self._history, self._leases, self._left = {}, [], {}, []
+        self._versions, self._order, self._history, self._leases, self._left = {}, [], [], {}, []
 
     def compact(self) -> None:
         """Forget what was before the present."""
@@ -138,6 +140,7 @@ class MemoryStore:
         self._history = []
         current = {key: versions[-1:] for key, versions in self._versions.items()}
         self._versions = {key: versions for key, versions in current.items() if versions[0].value is not None}
+        self._order = sorted(self._versions)
 
     # Requests
 
@@ -211,15 +214,29 @@ class MemoryStore:
         revision = request.revision or self.revision
         if revision < self._compacted:
             return Compacted(self._compacted)
-        keys = sorted(key for key in self._versions if key.startswith(request.prefix) and key > request.after)
-        held = [entry for entry in (self.get(key, revision) for key in keys) if entry is not None]
-        return KeyPage(revision, tuple(held[: request.limit]), len(held) > request.limit)
+        prefix, after, order = request.prefix, request.after, self._order
+        start = bisect_left(order, prefix) if after < prefix else bisect_right(order, after)
+        held: list[KeyValue] = []
+        for key in islice(order, start, None):
+            if not key.startswith(prefix):
+                break
+            entry = self.get(key, revision)
+            if entry is None:
+                continue
+            if len(held) == request.limit:
+                return KeyPage(revision, tuple(held), True)
+            held.append(entry)
+        return KeyPage(revision, tuple(held), False)
 
     def _commit(self, changes: list[KeyChange]) -> None:
         self.revision += 1
         self._history += changes
         for change in changes:
-            self._versions.setdefault(change.key, []).append(change)
+            versions = self._versions.get(change.key)
+            if versions is None:
+                insort(self._order, change.key)
+                versions = self._versions[change.key] = []
+            versions.append(change)
 
 
 class MemoryEngine:

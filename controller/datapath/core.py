@@ -194,8 +194,10 @@ class DatapathCore(Batches):
         """Ask switches for a role, those that connect later too; return what may not be ours to write meanwhile."""
         self._roles.want(wanted)
         concerned: list[OwnerState] = []
-        for datapath in tuple(self._datapaths.values()):
-            if datapath.connected and wanted.dpid in (None, datapath.dpid):
+        known = self._datapaths
+        dpids = tuple(known) if wanted.dpid is None else (wanted.dpid,)
+        for datapath in [known[dpid] for dpid in dpids if dpid in known]:
+            if datapath.connected:
                 self._roles.use(datapath, now)
                 concerned += datapath.attached_parts()
         return tuple(concerned)
