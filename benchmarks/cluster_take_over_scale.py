@@ -1,12 +1,14 @@
 """A leader of a large fabric that is killed: how soon the next one has every switch in sync, and what it edits.
 
-    python benchmarks/cluster_take_over_scale.py [--k 16] [--groups 1000] [--members 3] [--runs 3] [--json]
+    python benchmarks/cluster_take_over_scale.py [--k 16] [--groups 1000] [--members 3] [--runs 3]
+        [--late 0] [--late-s 1.0] [--json]
 
 Two controllers and one etcd, on this machine in a network of their own (as root); switches are simulated. They have
 one connection each: when the leader ends they connect to the other controller, so that what is told contains the
 handshakes of all switches, which real ones have had before. A leader is killed when the other controller has taken in
 all that the log says. Meanwhile each group's sender sends a packet every `PACKET_S`, which each member is to get
-once, and hosts answer the new leader's queries.
+once, and hosts answer the new leader's queries. So many switches as `--late` says, spread over all, connect to the
+new leader `--late-s` after the others.
 """
 
 from __future__ import annotations
@@ -201,6 +203,8 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--late", type=int, default=0)
+    parser.add_argument("--late-s", type=float, default=1.0)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     with private_network(), tempfile.TemporaryDirectory() as directory:
@@ -212,6 +216,8 @@ def main() -> None:
             cluster.wait_listening()
             bench = Bench(cluster, fabric, Path(directory))
             bench.begin(args.groups, args.members)
+            dpids = sorted(fabric.switches)
+            fabric.late_s = {dpids[at * len(dpids) // args.late]: args.late_s for at in range(args.late)}
             for _ in range(args.runs):
                 bench.take_over()
         finally:

@@ -60,6 +60,7 @@ class SimulatedFabric:
         self.reached_host: Callable[[int, int, bytes], None] = lambda dpid, port_no, frame: None
         self.lost_connections = 0
         self.reconnect_s = RECONNECT_S
+        self.late_s: dict[int, float] = {}
         self._reconnect = reconnect
         self._silent: set[End] = set()
         self._timers: list[tuple[float, int, Callable[[float], None]]] = []
@@ -152,7 +153,8 @@ class SimulatedFabric:
             self.lost_connections += 1
             if not self._reconnect:
                 return
-            self.at(time.monotonic() + self.reconnect_s, lambda _now: self._waiting.append(switch))
+            again_s = time.monotonic() + self.reconnect_s + self.late_s.get(switch.dpid, 0.0)
+            self.at(again_s, lambda _now: self._waiting.append(switch))
 
     def disconnect(self, dpid: int) -> None:
         """End a switch's connection for good; it goes on forwarding."""

@@ -24,6 +24,7 @@ from controller.rules.pipeline import (
     at_port,
 )
 from controller.rules.port_drops import old_drop_keys
+from controller.unicast.entries import trunk_rules
 from controller.wire.addresses import BROADCAST_MAC
 
 _PRIORITY_UNKNOWN = PRIORITY_UNTAGGED_MISS + 1
@@ -45,6 +46,15 @@ def base_rules(ofp_version: int, has_vlans: bool = False) -> list[FlowEntry]:
         ]
     vlan_rules = _host_rules(VLAN_UNICAST) if has_vlans else []
     return [*_host_rules(UNICAST), _rule(LOCATION, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER), *vlan_rules]
+
+
+def standing_rules(ofp_version: int, trunks: Iterable[int], has_vlans: bool) -> list[FlowEntry]:
+    """Return the entries of a switch that name no host, with those of the ports that lead to switches."""
+    rules = base_rules(ofp_version, has_vlans)
+    if ofp_version != OPENFLOW_1_0:
+        for port_no in sorted(trunks):
+            rules += trunk_rules(port_no, has_vlans)
+    return rules
 
 
 def _host_rules(table: int) -> list[FlowEntry]:

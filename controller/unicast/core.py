@@ -34,10 +34,10 @@ from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.rules.plans import DRAIN_S
-from controller.unicast.base_rules import base_rules, old_vlan_rules
+from controller.unicast.base_rules import old_vlan_rules, standing_rules
 from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
-from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
+from controller.unicast.holdings import AwaitedLinks, FormerEntries, port_held, unconfirmed
 from controller.unicast.intake import UnicastIntake
 from controller.unicast.marks import Stage, UnicastMarks
 from controller.unicast.policer import PacketInPolicer
@@ -105,7 +105,7 @@ class UnicastCore:
         self._base: dict[int, int] = {}
         self._by_port: dict[int, list[FlowEntry]] = {}
         self._urgent = self._begun = False
-        self._former = FormerEntries(self._installer)
+        self._former, self._awaited = FormerEntries(self._installer), AwaitedLinks()
         self._touched: set[int] = set()
         self._first: dict[End, None] = {}
         self._trunks: dict[int, set[int]] = {}
@@ -142,7 +142,10 @@ class UnicastCore:
         """Take one event of `controller.events` or `topology.events`; KeyError for any other."""
         self._now = now
         kind = type(event)
-        if kind not in _TOPOLOGY_EVENTS or self.fabric.apply(event):  # type: ignore[arg-type]
+        if kind not in _TOPOLOGY_EVENTS:
+            self.handlers[kind](event, now)
+        elif self.fabric.apply(event):  # type: ignore[arg-type]
+            self._awaited.follow(event)  # type: ignore[arg-type]
             self.handlers[kind](event, now)
         return self._outputs()
 
@@ -258,12 +261,10 @@ class UnicastCore:
         self._flush(now)
         self._vlan_ports.ports_changed(dpid)
         self._routes.entered_by(dpid, {})
-        rules = self._standing_rules(dpid) if dpid in self._base else None
-        self._trunks.pop(dpid, None)
-        if rules is None:
+        trunks = self._trunks.pop(dpid, ())
+        if dpid not in self._base:
             return
-        rules += self._by_port.pop(dpid, ())
-        del self._base[dpid]
+        rules = standing_rules(self._base.pop(dpid), trunks, self._vlan_ports.is_used) + self._by_port.pop(dpid, [])
         stage: Stage = [(dpid, Remove(rule.key)) for rule in rules]
         self._change([stage + self._marks.switch_down(dpid)], now, Urgency.BULK)
         self._relays.switch_down(dpid)
@@ -306,13 +307,7 @@ class UnicastCore:
             self._change([stage], now)
 
     def _standing_rules(self, dpid: int) -> list[FlowEntry]:
-        """Return the entries of a switch that name no host, with those of the ports that lead to switches."""
-        version, has_vlans = self._base[dpid], self._vlan_ports.is_used
-        rules = base_rules(version, has_vlans)
-        if version != OPENFLOW_1_0:
-            for port_no in sorted(self._trunks.get(dpid, ())):
-                rules += trunk_rules(port_no, has_vlans)
-        return rules
+        return standing_rules(self._base[dpid], self._trunks.get(dpid, ()), self._vlan_ports.is_used)
 
     def _link_changed(self, event: LinkUp | LinkDown, now: float) -> None:
         if isinstance(event, LinkUp):
@@ -348,12 +343,16 @@ class UnicastCore:
         self._flush_soon(now)
 
     def _flush_soon(self, now: float) -> None:
-        if _FLUSH not in self._deadlines:
+        if _FLUSH not in self._deadlines or self._awaited.until_s(now) is not None:
             self._deadlines.set(_FLUSH, now + self._settings.settle_s)
 
     def _flush(self, now: float) -> None:
         """Let the entries follow what has changed since the last time; what is left goes on at once."""
         self._deadlines.cancel(_FLUSH)
+        until_s = self._awaited.until_s(now)
+        if until_s is not None:
+            self._deadlines.set(_FLUSH, until_s)
+            return
         hosts = self._changed_hosts.take(len(self._base))
         if self._vlan_ports.is_used:
             hosts = [(mac, host if host is None or self._may_be_at(host) else None) for mac, host in hosts]
@@ -450,6 +449,7 @@ class UnicastCore:
 
     def _table_changed(self, event: Any, now: float) -> None:
         for mac in self._former.tables_told(event.dpid):
+            self._awaited.former_found(now)
             if (host := self.fabric.host_near(mac, event.dpid)) is not None:
                 self.asked_for(event.dpid, host.mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from controller.kernel.domains import in_domain
+from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.model import FlowEntry, FlowKey, Output, PushVlan, SetEthDst
+from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
+
+AWAITED_S: Final = 3.0
+"""So long after a restart, at most, paths wait for the links that they may go by."""
 
 
 def port_held(entries: Inspection, dpid: int, key: FlowKey) -> int | None:
@@ -62,3 +69,41 @@ class FormerEntries:
         self._is_over = True
         self._told.clear()
         self._switches_of.clear()
+
+
+class AwaitedLinks:
+    """The ports that led to switches before a restart, and whose links are not found again yet.
+
+    As long as there are some, and nothing says that the fabric is another one than it was, the paths that switches
+    hold are right, and those by the links that are found so far may be none: switches that connect a second later
+    than the others would have all paths led round them, and back.
+    """
+
+    def __init__(self) -> None:
+        self._awaited: set[End] = set()
+        self._until_s: float | None = None
+        self._is_over = False
+
+    def former_found(self, now: float) -> None:
+        """Take it that a switch holds entries for hosts from before a restart."""
+        if self._until_s is None:
+            self._until_s = now + AWAITED_S
+
+    def follow(self, event: TopologyEvent) -> None:
+        """Take in a change of the fabric."""
+        if isinstance(event, PortRoleChanged):
+            end = (event.dpid, event.port_no)
+            if event.role is PortRole.TRUNK:
+                self._awaited.add(end)
+            elif end in self._awaited:
+                self._awaited.discard(end)
+                self._is_over = True
+        elif isinstance(event, LinkUp):
+            self._awaited -= {(event.dpid_a, event.port_a), (event.dpid_b, event.port_b)}
+        elif isinstance(event, LinkDown | SwitchDown):
+            self._is_over = True
+
+    def until_s(self, now: float) -> float | None:
+        """Return until when paths stay as they are, None where they follow the links that there are."""
+        is_over = self._is_over or not self._awaited or self._until_s is None or now >= self._until_s
+        return None if is_over else self._until_s
