@@ -21,6 +21,7 @@ class Purpose(StrEnum):
     HAND_OVER = "hand-over"
     DIVISION = "division"
     ACKNOWLEDGEMENT = "acknowledgement"
+    CLAIM = "claim"
 
 
 class Pending(NamedTuple):

@@ -130,7 +130,7 @@ class ShareCore(Leasing):
         self._until_s = self._told_until_s = now
         self._held: dict[int, int] = {}
         self._owned: dict[int, Share] = {}
-        self._own_version = -1
+        self._overtaken_epochs: dict[int, int] = {}
         self._ending: set[int] = set()
         self._due_s: dict[int, float] = {}
         self._is_leaving = False
@@ -298,9 +298,11 @@ class ShareCore(Leasing):
         if is_current and self._lease_until_s > now:
             self._until_s = max(self._until_s, self._lease_until_s)
         if is_current and now < self._until_s:
-            self._change(self._own())
+            lost, overtaken = self._lost(), self._overtaken()
+            self._change(self._own() | lost)
             if now >= self._retry_s:
                 self._acknowledge(now)
+                self._put_shares(Purpose.CLAIM, lost | overtaken, (), now)
                 self._manage(now)
         if self._until_s != self._told_until_s:
             self._told_until_s = self._until_s
@@ -323,6 +325,29 @@ class ShareCore(Leasing):
         me = self._settings.incarnation
         return {
             dpid: share for dpid, share in self.view.shares().items() if share.incarnation == me and not share.former
+        }
+
+    def _lost(self) -> dict[int, Share]:
+        """Return the shares that are polled here and that the store, which was emptied, knows nothing of."""
+        shares, (_, me, incarnation, *_) = self.view.shares(), self._settings
+        return {
+            dpid: Share(me, incarnation, epoch, "", 0.0)
+            for dpid, epoch in self._held.items()
+            if dpid not in shares and dpid in self._switches
+        }
+
+    def _overtaken(self) -> dict[int, Share]:
+        """Return the shares that somebody who had them before this monitor was first to put into an emptied store."""
+        shares, (_, me, incarnation, *_) = self.view.shares(), self._settings
+        there = {monitor.incarnation for monitor in self.view.monitors().values()}
+        epochs = self._overtaken_epochs | self._held
+        found = {
+            dpid: shares[dpid] for dpid, epoch in epochs.items() if dpid in shares and shares[dpid].epoch < epoch
+        }
+        self._overtaken_epochs = {dpid: epochs[dpid] for dpid in found}
+        return {
+            dpid: Share(me, incarnation, epochs[dpid], share.incarnation if share.incarnation in there else "", 0.0)
+            for dpid, share in found.items()
         }
 
     def _change(self, own: Mapping[int, Share]) -> None:
@@ -360,7 +385,8 @@ class ShareCore(Leasing):
             put = PutKey(self._keys.manager, Manager(*self._settings[1:3]).text(), self._lease)
             self._ask(Purpose.ELECTION, Transaction((KeyCondition(put.key, 0),), (put,)), now, (put,))
             return
-        if not self._is_steady(now) or not self.is_manager or Purpose.DIVISION in self._pending:
+        may_divide = self._is_steady(now) or self._none_may_return()
+        if not may_divide or not self.is_manager or Purpose.DIVISION in self._pending:
             return
         if self._divided != self.view.version:
             self._divided = self.view.version
@@ -379,6 +405,14 @@ class ShareCore(Leasing):
             return False
         self._waits_since_s = self._seen = None
         return True
+
+    def _none_may_return(self) -> bool:
+        """Tell whether each switch has a share, of a monitor that is there or that another run of it has followed."""
+        monitors, shares = self.view.monitors(), self.view.shares()
+        there = {monitor.incarnation for monitor in monitors.values()}
+        if not all(share.incarnation in there or share.owner in monitors for share in shares.values()):
+            return False
+        return all(dpid in shares for monitor in monitors.values() for dpid in monitor.switches)
 
     def _division(self) -> dict[int, Share | None]:
         """Return the shares that are to be otherwise than they are, None for those that are to be no more."""

@@ -13,7 +13,7 @@ from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode,
 from controller.cluster.draining import DrainRefused
 from controller.cluster.engine import KeyValue, PutKey, Transaction
 from controller.cluster.keys import Keys
-from controller.cluster.memory_engine import RequestFault
+from controller.cluster.memory_engine import MemoryEngine, RequestFault
 from controller.cluster.share_events import LeaveWanted, SwitchesSeen
 from controller.cluster.share_records import (
     Load,
@@ -215,12 +215,40 @@ def test_one_that_leaves_gives_its_lease_back_when_it_polls_no_more(fabric: Moni
     until(fabric, lambda: fabric.is_divided() and not had & node.epochs.keys(), 1.0)
 
 
-def test_a_store_that_is_emptied_has_later_epochs(fabric: MonitoredFabric):
+def test_in_a_store_that_is_emptied_each_puts_anew_what_it_polls_and_later_owners_have_later_epochs(
+    fabric: MonitoredFabric,
+):
+    before = fabric.shares()
     fabric.store.empty()
-    fabric.run(fabric.now + 2 * INTERVAL_S)
+    while fabric.now < 2 * INTERVAL_S:
+        fabric.run(fabric.now + 0.1)
+        assert fabric.shares() == before
+    assert longest_gap_s(fabric) < 1.01 * INTERVAL_S
+    node = another(fabric)
+    had = dict(node.epochs)
+    node.kill()
+    fabric.run(fabric.now + INTERVAL_S)
     assert fabric.is_divided()
-    assert min(epoch for epochs in fabric.shares().values() for epoch in epochs.values()) > 1
-    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+    epochs = {dpid: epoch for each in fabric.shares().values() for dpid, epoch in each.items()}
+    assert all(epochs[dpid] > epoch for dpid, epoch in had.items())
+
+
+def test_in_a_store_that_is_emptied_who_had_a_switch_last_has_it(fabric: MonitoredFabric):
+    """Whoever was cut off, and had it before, may be the first to put it anew."""
+    former, keys = another(fabric), Keys(FABRIC)
+    (dpid, epoch), *_ = former.epochs.items()
+    former.engine.fault = RequestFault.REQUEST_LOST
+    others = [node for node in fabric.monitors.values() if node is not former]
+    until(fabric, lambda: any(dpid in node.epochs for node in others), 2 * INTERVAL_S)
+    (owner,) = (node for node in others if dpid in node.epochs)
+    had = owner.epochs[dpid]
+    assert had > epoch
+    fabric.store.empty()
+    claim = Share(former.name, former.incarnation, epoch, "", 0.0)
+    MemoryEngine(fabric.store).ask(Transaction((), (PutKey(keys.share_of(dpid), claim.text()),)))
+    former.engine.fault = None
+    until(fabric, lambda: dpid not in owner.epochs, STEADY_S)
+    until(fabric, lambda: owner.epochs.get(dpid) == had and fabric.is_divided(), STEADY_S)
 
 
 def test_a_store_that_is_emptied_waits_for_those_who_are_not_back_yet(fabric: MonitoredFabric):
@@ -358,12 +386,25 @@ def test_it_is_due_while_something_is(fabric: MonitoredFabric):
 
 def test_in_a_store_that_was_emptied_nothing_is_divided_before_monitors_are_steady(fabric: MonitoredFabric):
     """Whoever comes back first is the manager, and alone."""
-    shares = Keys(FABRIC).shares
     fabric.run(fabric.now + INTERVAL_S)
+    gone = another(fabric)
+    gone.kill()
     fabric.store.empty()
     emptied_s = fabric.now
-    until(fabric, lambda: any(key.startswith(shares) for key in fabric.store._versions))
+    until(fabric, lambda: fabric.is_divided())
     assert fabric.now >= emptied_s + STEADY_S
     fabric.run(fabric.now + 2 * INTERVAL_S)
     assert fabric.is_divided() and longest_gap_s(fabric) < 2 * INTERVAL_S
     assert not any(counted_rows(rows)[1] for rows in fabric.rows.values())
+
+
+def test_a_run_that_another_of_its_name_has_followed_is_not_waited_for(fabric: MonitoredFabric):
+    """After the store was silent nobody is gone for a while, but of a name one run alone is there."""
+    node = another(fabric)
+    had = set(node.epochs)
+    fabric.store.advance(fabric.now)
+    fabric.store.be_silent(4.0)
+    node.kill()
+    node.start()
+    fabric.run(fabric.now + 4.0)
+    until(fabric, lambda: had <= {dpid for epochs in fabric.shares().values() for dpid in epochs}, STEADY_S)
