@@ -101,6 +101,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self._monitors = MonitorsSeen({}, 0)
         self._fabric = FabricCheck(fabric, self.settings.member.member, self._feed.journal.has_switch)
         self._no_part = ""
+        self._lead: Lead | None = None
         self._written = VersionWritten()
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
@@ -338,6 +339,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         if wanted is not None:
             DATAPATHS.want_role(wanted)
         super().let_in(datapath)
+        self._begin_to_lead()
 
     def packets_received(self, events: Sequence[PacketReceived]) -> None:
         """Leave packets to the apps."""
@@ -388,7 +390,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def _take_over(self, order: TakeOver) -> None:
         """Take the logs over, on a thread, until that is done or nobody wants it any more."""
         begin = partial(begin_lead, self._logs(order.epoch), self._feed, order, self._policy)
-        self._until_done(order.epoch, begin, self._give)
+        self._until_done(order.epoch, begin, self._taken)
 
     def _logs(self, epoch: int) -> LeadLogs:
         refused = partial(self.link.say, FenceRefused(epoch))
@@ -426,9 +428,17 @@ class ClusterApp(DeclaredApp, TableKeeper):
             for app in self._apps():
                 app.renew_lead(lead)
 
-    def _give(self, lead: Lead) -> None:
-        """Have the apps know what there was; when the last one does, they are let in."""
-        self._secret = lead.secret
+    def _taken(self, lead: Lead) -> None:
+        """Know what there was."""
+        self._lead, self._fabric.logged = lead, self._feed.journal.switches()
+        self._begin_to_lead()
+
+    def _begin_to_lead(self) -> None:
+        """Have the apps know what there was, if it is of this fabric; when the last one does, they are let in."""
+        lead = self._lead
+        if lead is None or not self._fabric.is_log_of(self._datapaths):
+            return
+        self._lead, self._secret = None, lead.secret
         if lead.policy is not None:
             self.policy_file.reader.put_in_force(lead.policy)
         waited_for = self._apps()
@@ -448,9 +458,9 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def _begin_anew(self, why: str) -> None:
         """End all apps and become a new process, which follows: nothing that this one knows is certain any longer.
 
-        One that ends anyhow, and leads no more for it has handed over, goes on ending.
+        One that ends anyhow, having handed over, goes on ending; one that takes no part stays so.
         """
-        if self._is_ending:
+        if self._is_ending or self._fabric.other_fabric:
             return
         text = f"This controller begins anew as one who follows: {why}."
         self._tell(TellOperators("controller-begins-anew", text, Severity.WARNING))

@@ -189,6 +189,11 @@ class Replica:
         """Tell whether a switch has an entry; on any thread."""
         return f"{SWITCH_ENTRIES}{dpid}" in self._keys
 
+    def switches(self) -> frozenset[int]:
+        """Return the switches that have an entry; on any thread."""
+        found = (key.removeprefix(SWITCH_ENTRIES) for key in tuple(self._keys) if key.startswith(SWITCH_ENTRIES))
+        return frozenset(int(dpid) for dpid in found if dpid.isdecimal())
+
     def follow(self, changes: KeyChanges) -> tuple[LogEntry, ...]:
         """Take what a watch from `revision` on told of its keys, and perhaps of others."""
         entries: list[LogEntry] = []

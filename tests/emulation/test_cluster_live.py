@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -220,11 +221,9 @@ def test_nothing_is_set_while_the_store_is_silent(clustered: Callable[..., Clust
     assert "drained" not in vsrt(net.leader, "show", "switches")
 
 
-def test_controllers_of_another_fabric_of_the_same_name_take_no_part(
-    clustered: Callable[..., Clustered],
-) -> None:
-    """Theirs has more switches, so that it would be handed the lead."""
-    net = clustered()
+@contextmanager
+def another_fabric(net: Clustered) -> Iterator[ControllerProcess]:
+    """Have a controller of four other switches whose policy names the same fabric."""
     env = {"VSRT_MEMBER": "x1", "VSRT_PEER": f"{net.address('c3')}:{PEER_PORT}"}
     policy = net.cluster.policy_of(net.before.member)
     port = max(net.cluster.ports) + 1
@@ -239,14 +238,43 @@ def test_controllers_of_another_fabric_of_the_same_name_take_no_part(
             )
             target = ("set-controller", f"x{number}", f"tcp:127.0.0.1:{port}")
             processes.run("ovs-vsctl", "add-br", f"x{number}", "--", "set", *bridge, "--", *target)
-        stranger.wait_log("fabric-is-another", SETTLED_S)
-        assert f"{net.before.member} leads it, and none of the 4 switches" in stranger.log()
+        yield stranger
+
+
+def check_takes_no_part(net: Clustered, stranger: ControllerProcess, why: str) -> None:
+    stranger.wait_log("fabric-is-another", SETTLED_S)
+    assert f"{why}, and none of the 4 switches" in stranger.log()
+    wait_that("x1 is no member", lambda: "x1" not in net.cluster.registered(), SETTLED_S)
+    refused = query(stranger.socket, {"do": "switch-drain", "dpid": 0xF1})
+    assert (refused["reason"], "takes no part" in refused["error"]) == ("not-leader", True)
+    assert "takes no part" in vsrt(stranger, "show", "cluster")
+    assert "actions" not in processes.run("ovs-ofctl", "dump-flows", "x1")
+
+
+def test_controllers_of_another_fabric_of_the_same_name_take_no_part(
+    clustered: Callable[..., Clustered],
+) -> None:
+    """Theirs has more switches, so that it would be handed the lead."""
+    net = clustered()
+    with another_fabric(net) as stranger:
+        check_takes_no_part(net, stranger, f"{net.before.member} leads it")
         assert "x1 is connected to switches, and to none that this controller" in net.leader.log()
-        wait_that("x1 is no member", lambda: "x1" not in net.cluster.registered(), SETTLED_S)
-        refused = query(stranger.socket, {"do": "switch-drain", "dpid": 0xF1})
-        assert (refused["reason"], "takes no part" in refused["error"]) == ("not-leader", True)
-        assert "takes no part" in vsrt(stranger, "show", "cluster")
         net.join("h5")
         assert net.cluster.leader() == net.before
-        assert "actions" not in processes.run("ovs-ofctl", "dump-flows", "x1")
+        net.check_nothing_lost()
+
+
+def test_controllers_of_another_fabric_that_are_elected_while_none_of_ours_runs_leave_the_log_to_these(
+    clustered: Callable[..., Clustered],
+) -> None:
+    net = clustered()
+    net.kill_all()
+    journal = net.cluster.store.read(Keys(FABRIC).journal).held
+    with another_fabric(net) as stranger:
+        check_takes_no_part(net, stranger, "its log has 3 switches")
+        assert net.cluster.store.read(Keys(FABRIC).journal).held == journal
+        assert net.cluster.leader() is None
+        net.start_all()
+        net.wait_led(net.before.epoch)
+        net.join("h5")
         net.check_nothing_lost()

@@ -86,3 +86,35 @@ def test_a_switch_in_common_begins_the_time_anew():
         looking.look(0.2, seen(), OURS | {3})
         assert not list(looking.check.problems())
     assert not looking.check.other_fabric
+
+
+def test_one_that_is_to_take_over_the_log_of_another_fabric_takes_no_part():
+    """The other fabric's controllers led before, and none of them runs."""
+    looking = Looking()
+    looking.check.logged = THEIRS
+    assert not looking.check.is_log_of(OURS)
+    alone = Seen(Leader("b1", "run", 8, ""), 8, ("b1",), False, 1, dpids={"b1": OURS})
+    assert looking.look(60.0, alone, course=Course.TAKING_OVER) == [
+        ("fabric-is-another", pytest.approx(REFUSED_S, abs=0.2))
+    ]
+    assert looking.check.other_fabric.startswith(
+        "Fabric hall of the store is another one: its log has 3 switches, and none of the 2 switches of this"
+    )
+
+
+@pytest.mark.parametrize("logged", [frozenset[int](), frozenset({12, 40})], ids=["an empty log", "one in common"])
+def test_one_whose_log_may_be_of_the_fabric_takes_it_over(logged: frozenset[int]):
+    looking = Looking()
+    looking.check.logged = logged
+    assert looking.check.is_log_of(OURS)
+    assert not looking.look(60.0, seen(theirs=frozenset()), course=Course.TAKING_OVER)
+    assert not looking.check.other_fabric
+
+
+def test_one_that_waits_for_switches_takes_a_log_over_when_one_of_it_connects():
+    looking = Looking()
+    looking.check.logged = THEIRS
+    alone = seen(theirs=frozenset())
+    for own in (frozenset[int](), OURS, frozenset[int](), OURS, OURS | {3}):
+        assert not looking.look(REFUSED_S - 0.5, alone, own, Course.TAKING_OVER)
+    assert looking.check.is_log_of(OURS | {3}) and not looking.check.other_fabric

@@ -1,11 +1,14 @@
-"""A controller that is alone loads nothing of what several share."""
+"""A controller that is alone loads nothing of what several share, and sends what it would send without it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+SENT_BYTES = Path(__file__).parents[3] / "benchmarks" / "sent_bytes.py"
 
 LOADED = """
 import sys
@@ -19,3 +22,11 @@ def test_a_controller_that_is_alone_loads_nothing_of_it():
     pytest.importorskip("os_ken")
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_a_controller_that_is_alone_sends_byte_for_byte_what_it_sends_where_nothing_of_it_is_installed():
+    pytest.importorskip("os_ken")
+    command = [sys.executable, SENT_BYTES, "--without", "apps.cluster,controller.cluster"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "flow entries of one alone in the end" in done.stdout
