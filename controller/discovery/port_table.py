@@ -27,6 +27,8 @@ from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 
 LLDP_LIFETIME_S = 2.0
+AHEAD_S = 1.0
+"""How much later than now a frame of ours may have left: of one microsecond several do."""
 """How long after it was sent an LLDP frame shows a cable that was not known, beside what answers take as it is."""
 
 _PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE, TimerKind.AWAITED)
@@ -272,12 +274,14 @@ class PortTable:
         """Take in one of our frames, or one made to look so; return the kind of its fault, None for a genuine one.
 
         A frame counts once. One that waited for long, and may have been recorded, shows no cable that was not known;
-        its port is asked again.
+        its port is asked again. One that left later than now is of another controller with our key, by its clock.
         """
         read = self.frames.read(packet)
         if read is None:
             return "lldp-forged"
         kind, sent_us = read
+        if sent_us > (now + AHEAD_S) * MICROSECONDS:
+            return "lldp-replayed"
         self.tours.heard_us = max(self.tours.heard_us, sent_us)
         return self._received[kind](sink, packet, sent_us, now)
 

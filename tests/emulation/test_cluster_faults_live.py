@@ -9,12 +9,14 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from apps.emulation import processes
 from apps.emulation.cluster import FABRIC, EtcdServer, wait_that
+from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
 from controller.cluster.engine import Committed, PutKey, Transaction
 from controller.cluster.keys import Keys
@@ -192,4 +194,34 @@ def test_clocks_that_jump_change_nothing(clustered: Callable[..., Clustered], tm
     net.leader.kill()
     net.join("h6")
     net.wait_other_leader()
+    net.check_nothing_lost()
+
+
+def test_machines_that_have_run_for_different_times_follow_each_other(
+    clustered: Callable[..., Clustered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each controller's monotonic clock counts from another day on; the lead goes from the latest to the earliest."""
+    days = {"c1": 300, "c2": 30, "c3": 0}
+    plain = ControllerProcess.command
+
+    def is_taken(socket: Path, order: dict[str, str]) -> bool:
+        return "error" not in query(socket, order)  # a member that is new is one in a moment
+
+    def command(member: ControllerProcess) -> list[str]:
+        ahead_s = days[member.env["VSRT_MEMBER"]] * 86400
+        return ["unshare", "--time", "--monotonic", str(ahead_s), *plain(member)]
+
+    monkeypatch.setattr(ControllerProcess, "command", command)
+    net = clustered(3)
+    leader = net.before
+    for host, name in (("h5", "c1"), ("h6", "c2"), ("h4", "c3"), ("h2", "c1")):
+        if leader.member != name:
+            order, socket = {"do": "hand-over", "to": name}, net.cluster.members[leader.member].socket
+            wait_that(f"{name} is handed the lead", partial(is_taken, socket, order), SETTLED_S)
+            leader = net.wait_led(leader.epoch)
+            assert leader.member == name
+        net.join(host)
+        assert "lldp-forged" not in net.cluster.logs()
+    net.cluster.members["c1"].kill()
+    net.wait_led(leader.epoch)
     net.check_nothing_lost()

@@ -361,6 +361,18 @@ def test_a_relayed_frame_counts_once_and_its_trunks_end_soon(make_world):
     assert world.links() == {(1, 2)}
 
 
+def test_frames_of_a_controller_with_our_key_whose_clock_is_ahead_count_nowhere(make_world):
+    """Machines that share a fabric count their seconds from different days on."""
+    world, former = pair(make_world), pair(make_world)
+    former.run(3600.0)
+    assert world.frame((2, 3), lldp_of(former, (1, 2))) == []
+    assert world.frame((2, 1), lldp_of(former, (1, 1))) == []
+    assert world.core.counters["lldp-replayed"] == 2
+    world.run(10 * world.settings.lldp_interval_s)
+    assert world.links() == {(1, 2)}
+    assert world.core.counters["lldp-replayed"] == 2
+
+
 def test_frames_of_another_run_or_from_before_the_port_came_make_no_link(make_world):
     world, other = pair(make_world), pair(lambda settings: make_world(settings, secret=bytes(32)))
     world.frame((2, 3), lldp_of(other, (1, 2)))
