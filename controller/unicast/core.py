@@ -145,7 +145,7 @@ class UnicastCore:
         if kind not in _TOPOLOGY_EVENTS:
             self.handlers[kind](event, now)
         elif self.fabric.apply(event):  # type: ignore[arg-type]
-            self._awaited.follow(event)  # type: ignore[arg-type]
+            self._awaited.follow(event, now)  # type: ignore[arg-type]
             self.handlers[kind](event, now)
         return self._outputs()
 

@@ -11,7 +11,10 @@ from controller.rules.model import FlowEntry, FlowKey, Output, PushVlan, SetEthD
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 
 AWAITED_S: Final = 3.0
-"""So long after a restart, at most, paths wait for the links that they may go by."""
+"""So long after the last link was found, at most, paths wait after a restart for further links."""
+
+AWAITED_BOUND_S: Final = 10.0
+"""The same in all."""
 
 
 def port_held(entries: Inspection, dpid: int, key: FlowKey) -> int | None:
@@ -82,14 +85,15 @@ class AwaitedLinks:
     def __init__(self) -> None:
         self._awaited: set[End] = set()
         self._until_s: float | None = None
+        self._bound_s = 0.0
         self._is_over = False
 
     def former_found(self, now: float) -> None:
         """Take it that a switch holds entries for hosts from before a restart."""
         if self._until_s is None:
-            self._until_s = now + AWAITED_S
+            self._until_s, self._bound_s = now + AWAITED_S, now + AWAITED_BOUND_S
 
-    def follow(self, event: TopologyEvent) -> None:
+    def follow(self, event: TopologyEvent, now: float) -> None:
         """Take in a change of the fabric."""
         if isinstance(event, PortRoleChanged):
             end = (event.dpid, event.port_no)
@@ -100,6 +104,8 @@ class AwaitedLinks:
                 self._is_over = True
         elif isinstance(event, LinkUp):
             self._awaited -= {(event.dpid_a, event.port_a), (event.dpid_b, event.port_b)}
+            if self._until_s is not None:
+                self._until_s = min(now + AWAITED_S, self._bound_s)
         elif isinstance(event, LinkDown | SwitchDown):
             self._is_over = True
 

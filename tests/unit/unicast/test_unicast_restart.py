@@ -68,6 +68,19 @@ def test_paths_go_round_a_switch_that_does_not_connect(returned):
     assert goes_round(new)
 
 
+def test_paths_wait_on_while_links_are_found(returned):
+    """On a busy machine that takes its time."""
+    new, _old, _hosts, cables = returned
+    at_core = [cable for cable in cables if cable[0] == AGGREGATION]
+    new.run(AWAITED_S - 0.5)
+    new.switch(AGGREGATION)
+    new.link(at_core[0])
+    new.run(AWAITED_S - 0.5)
+    assert new.edits == 0
+    new.run(0.6)
+    assert new.edits > 0
+
+
 @pytest.mark.parametrize("what", ["another link", "its port", "another switch"])
 def test_paths_follow_at_once_where_the_fabric_is_another_than_it_was(returned, what):
     new, _old, hosts, cables = returned
