@@ -6,6 +6,7 @@ It is a part of `benchmarks/service_classes.py`, by the name `aliases`.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import process_time
@@ -16,11 +17,11 @@ from controller.config.service_class_settings import Aliases
 from controller.config.service_classes import ServiceClass
 from controller.membership.events import ANY_SOURCE
 from controller.multicast.alias_control import AliasControl
-from controller.multicast.alias_measures import GroupMeasures, GroupSample
 from controller.multicast.aliases import AliasTrees
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.service_classes.goals import Goal, GoalKind
 from controller.service_classes.measures import LinkUse, group_queue, group_utilisation
+from controller.snapshot.log import ChangeLog
 from controller.trees import flows
 from controller.trees.forest import Forest
 from controller.trees.islands import Islands
@@ -55,6 +56,7 @@ class Groups:
         self.islands = Islands(self.forest)
         self.rules = self.transitions = Everywhere()
         self.groups: dict[bytes, Group] = {}
+        self.log: ChangeLog[bytes] = ChangeLog()
         self.tors = self.forest.graph.nodes(NodeKind.TOR)
         for number in range(GROUPS):
             address = (0xEF010000 + number).to_bytes(4, "big")
@@ -71,6 +73,7 @@ class Groups:
     def send(self, addresses: Iterable[bytes]) -> None:
         """Have the senders of groups send at other rates."""
         for address in addresses:
+            self.log.touch(address)
             for key, sender in self.groups[address].senders.items():
                 sender.rate_bps = sender.placed_bps = min(1e8, LEAST_BPS * self.generator.paretovariate(SHAPE))
                 self.forest.set_rate(address, key.dpid, sender.rate_bps)
@@ -78,6 +81,7 @@ class Groups:
     def move(self, addresses: Iterable[bytes]) -> None:
         """Have a member of each group leave, and another come."""
         for address in addresses:
+            self.log.touch(address)
             tree = self.forest.tree(address)
             assert tree is not None
             self.forest.leave(address, self.generator.choice(sorted(tree.receivers)), TreeRole.RECEIVER)
@@ -98,10 +102,10 @@ def numbered(graph: Graph) -> Graph:
     return found
 
 
-def anew(fabric: Groups, measures: dict[bytes, GroupMeasures], now: float) -> None:
-    """Look at every link of every tree, and at the means of all groups."""
+def anew(fabric: Groups, samples: dict[bytes, deque[tuple[float, float]]]) -> None:
+    """Look at every link of every tree, and at the mean queues of all groups."""
     loads = fabric.forest.loads
-    for address, group in fabric.groups.items():
+    for address in fabric.groups:
         tree = fabric.forest.tree(address)
         assert tree is not None
         index, uses = flows.index_of(tree, loads), []
@@ -110,9 +114,8 @@ def anew(fabric: Groups, measures: dict[bytes, GroupMeasures], now: float) -> No
             for way, own_bps in zip((number, number ^ 1), flows.link_load(tree, node), strict=True):
                 if own_bps > 0:
                     uses.append(LinkUse(own_bps, loads.bps[way], loads.capacity_bps[way]))
-        rate_bps = sum(sender.rate_bps for sender in group.senders.values())
-        measures[address].take(GroupSample(now, group_queue(uses), group_utilisation(uses), rate_bps))
-    sorted(fabric.groups, key=lambda address: -measures[address].mean(60.0).queue)
+        samples[address].append((group_queue(uses), group_utilisation(uses)))
+    sorted(fabric.groups, key=lambda address: -sum(queue for queue, _ in samples[address]) / len(samples[address]))
 
 
 def alias_decisions(seeds: Sequence[int]) -> dict[str, list[float]]:
@@ -122,9 +125,9 @@ def alias_decisions(seeds: Sequence[int]) -> dict[str, list[float]]:
     for seed in seeds:
         fabric = Groups(seed)
         every, now = list(fabric.groups), 0.0
-        measures = {address: GroupMeasures() for address in every}
+        samples = {address: deque[tuple[float, float]](maxlen=7) for address in every}
         for kind, classes in (("no goals", ()), ("all groups in a class with a goal", (goal,))):
-            control = AliasControl(AliasTrees(fabric, None, fabric.forest.graph), fabric, fabric)
+            control = AliasControl(AliasTrees(fabric, None, fabric.forest.graph), fabric, fabric, fabric.log)
             control.use(replace(Policy(), aliases=Aliases(mode="dynamic", pool=0), classes=classes), now)
             for what in ("the first look", "nothing", "all rates", "a tenth of the trees", "all trees"):
                 if what == "all rates":
@@ -140,7 +143,7 @@ def alias_decisions(seeds: Sequence[int]) -> dict[str, list[float]]:
                 found.setdefault(f"{kind}, {what}: all groups, ms", []).append(sum(took_ms))
                 found.setdefault(f"{kind}, {what}: longest turn, ms", []).append(max(took_ms))
         began_s = process_time()
-        anew(fabric, measures, now)
+        anew(fabric, samples)
         found.setdefault("every link of every tree: all groups, ms", []).append(1000 * (process_time() - began_s))
         loads = sorted(b / c for b, c in zip(fabric.forest.loads.bps, fabric.forest.loads.capacity_bps, strict=True))
         found.setdefault("median link, %", []).append(100 * loads[len(loads) // 2])

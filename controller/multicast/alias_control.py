@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from heapq import nsmallest
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from controller.admission.host import HostLike
 from controller.admission.marks import Marks
@@ -15,15 +14,9 @@ from controller.config.service_class_settings import DYNAMIC
 from controller.config.service_classes import ServiceClass
 from controller.effects import Effect, Notice
 from controller.kernel.domains import address_of
-from controller.multicast.alias_measures import (
-    SAMPLES,
-    GroupMeasures,
-    GroupSample,
-    LinkStates,
-    fare_of,
-    sample_of,
-)
-from controller.multicast.aliases import AliasTrees
+from controller.multicast.alias_measures import fare_of
+from controller.multicast.alias_trial import AliasTrial
+from controller.multicast.aliases import AliasedPlane, AliasTrees
 from controller.multicast.group import Group, SenderKey
 from controller.service_classes.goals import DISCRETIONARY
 from controller.service_classes.pool import IDLE_S
@@ -39,29 +32,27 @@ from controller.service_classes.transfers import (
     TransferPass,
     decide,
 )
-from controller.trees.forest import Forest
-from controller.trees.islands import Islands
+from controller.snapshot.log import ChangeLog
+from controller.trees.tree import Tree
 from controller.wire.addresses import format_ip
+
+if TYPE_CHECKING:
+    from controller.multicast.alias_columns import GroupColumns, GroupWay, LinkColumns
 
 SAMPLE_S = 10.0
 """How often the trees of all groups with senders are looked at."""
 
-GROUPS_PER_SLICE = 64
-"""Groups that are looked at in one turn of the loop."""
+GROUPS_PER_SLICE = 256
+"""Groups that have changed of which it is taken note in one turn of the loop."""
+
+WAYS_PER_SLICE = 64
+"""Groups whose links are others of which it is taken note in one turn."""
+
+ALL = 1 << 62
+"""More groups than there are."""
 
 TRIALS = 8
 """Groups that wait most of which it is tried, one in a turn, whether one more tree would help; others wait."""
-
-
-class MeasuredPlane(Protocol):
-    """The groups and trees that are looked at."""
-
-    groups: dict[bytes, Group]
-    islands: Islands
-
-    @property
-    def forest(self) -> Forest:
-        """The trees."""
 
 
 class SenderHosts(Protocol):
@@ -80,34 +71,38 @@ class GroupMeasured(NamedTuple):
 
 
 class _Seen:
-    """What is known of a group with senders.
+    """What is known of a group with senders: its row in the columns of samples, and the way of its packets.
 
-    `classes` are those of its admitted `senders`, by name. `waits_left` tells how many more samples the last one is
-    kept in which so much waited that the group might get a tree.
+    `classes` are those of its admitted `senders`, by name.
     """
 
-    __slots__ = ("classes", "importance", "is_closed", "measures", "senders", "waits_left")
+    __slots__ = ("classes", "importance", "is_closed", "row", "senders", "way")
 
-    def __init__(self) -> None:
-        self.measures = GroupMeasures()
+    def __init__(self, row: int, way: GroupWay) -> None:
+        self.row = row
+        self.way = way
         self.senders: list[SenderKey] | None = None
         self.classes: set[str] = set()
         self.importance = DISCRETIONARY
         self.is_closed = False
-        self.waits_left = 0
 
 
 class AliasControl:
     """Moves aliases in mode `dynamic`; in other modes it does nothing but what `trees` do.
 
-    All is done in slices, between which anything may happen. `decisions` counts transfers by algorithm.
+    All is done in slices, between which anything may happen. `log` tells which groups are others than at the last
+    look. `decisions` counts transfers by algorithm.
     """
 
-    def __init__(self, trees: AliasTrees, plane: MeasuredPlane, hosts: SenderHosts) -> None:
+    def __init__(self, trees: AliasTrees, plane: AliasedPlane, hosts: SenderHosts, log: ChangeLog[bytes]) -> None:
         self.trees = trees
+        self.trial = AliasTrial(trees, plane)
         self.decisions: Counter[str] = Counter()
         self._plane = plane
         self._hosts = hosts
+        self._log = log
+        self._version = 0
+        self._changed: dict[bytes, None] = {}
         self._classes: dict[str, ServiceClass] = {}
         self._marks = Marks(Marking())
         self._pace: TransferPace = PACES["steady"]
@@ -117,8 +112,8 @@ class AliasControl:
         self._steps: Iterator[list[Effect]] | None = None
         self._now = 0.0
         self._seen: dict[bytes, _Seen] = {}
-        self._waiting: dict[bytes, None] = {}
-        self._members: dict[str, dict[bytes, None]] = {}
+        self._columns: GroupColumns | None = None
+        self._members: dict[str, dict[bytes, int]] = {}
         self._moved_s: dict[bytes, float] = {}
         self._used_s: dict[tuple[bytes, int], float] = {}
         self._goal_s: float | None = None
@@ -132,14 +127,14 @@ class AliasControl:
         self._pace, self._per_group = PACES[policy.aliases.pace], policy.aliases.per_group
         self._classes = {each.name: each for each in policy.classes}
         self._marks.replace(Marking(True, policy.classes, policy.tenants, frozenset(), policy.link_aggregations))
-        self._steps = None
+        self._steps, self._version = None, 0
         self._members = {each.name: {} for each in policy.classes if each.goal is not None}
         for seen in self._seen.values():
             seen.senders = None
         if not self._is_dynamic:
             self._due_s = None
             self._seen.clear()
-            self._waiting.clear()
+            self._columns = None
             self._used_s.clear()
         elif self._due_s is None:
             self._due_s = now + SAMPLE_S
@@ -147,10 +142,10 @@ class AliasControl:
     def measured(self, address: bytes) -> GroupMeasured | None:
         """Return what was measured of a group, None where nothing was."""
         seen = self._seen.get(address)
-        if seen is None:
+        if seen is None or self._columns is None:
             return None
-        mean = seen.measures.mean(self._pace.window_s)
-        return GroupMeasured(mean.queue, mean.utilisation, seen.importance)
+        ((queue, utilisation),) = self._columns.waits([seen.row], self._pace.window_s)
+        return GroupMeasured(queue, utilisation, seen.importance)
 
     def ask(self, address: bytes, present: bool, now: float) -> str | None:
         """Give a group one alias more, or one less, as an operator wants it; return why not where that cannot be."""
@@ -198,22 +193,22 @@ class AliasControl:
 
     def _look(self, began_s: float) -> Iterator[list[Effect]]:
         """Look at all groups, then move trees where that is due; yields the effects of each slice."""
-        addresses = list(self._plane.groups)
-        for address in self._seen.keys() - self._plane.groups.keys():
-            self._forget(address)
-            self._moved_s.pop(address, None)
-        for key in [key for key in self._used_s if key[0] not in self._plane.groups]:
-            del self._used_s[key]
-        states: LinkStates | None = None
-        for first in range(0, len(addresses), GROUPS_PER_SLICE):
+        # What many groups are looked at with takes a while to load, and is not needed elsewhere.
+        from controller.multicast.alias_columns import GroupColumns, LinkColumns
+
+        columns = self._columns = self._columns or GroupColumns()
+        yield from self._follow(columns)
+        for address in columns.with_several_trees():
+            if (group := self._plane.groups.get(address)) is not None and group.trees is not None:
+                yield self._give_back_idle(group, began_s)
+        links: LinkColumns | None = None
+        for block in range(columns.begin(began_s)):
             forest = self._plane.forest
-            if states is None or states.version != forest.graph.version:
-                states = LinkStates(forest.loads, forest.graph.version)
-            effects: list[Effect] = []
-            for address in () if forest.is_broken else addresses[first : first + GROUPS_PER_SLICE]:
-                if (group := self._plane.groups.get(address)) is not None:
-                    effects += self._sample(group, states, began_s)
-            yield effects
+            if links is None or links.version != forest.graph.version:
+                links = LinkColumns(forest.loads, forest.graph.version)
+            if not forest.is_broken:
+                columns.look(block, links, bool(self._members))
+            yield []
         if self._is_due(self._goal_s, self._pace.goal_s) or self._is_due(self._efficiency_s, self._pace.efficiency_s):
             yield from self._decide()
 
@@ -222,52 +217,74 @@ class AliasControl:
 
     # What is measured
 
-    def _sample(self, group: Group, states: LinkStates, now: float) -> Sequence[Effect]:
-        """Take a sample of a group, and give back those of its aliases that carried nothing for long."""
-        address, islands, forest, rate_bps = group.address, self._plane.islands, self._plane.forest, 0.0
-        for sender in group.senders.values():
-            if sender.admitted:
-                rate_bps += sender.rate_bps
-        seen = self._seen.get(address)
-        if not rate_bps and group.trees is None:
+    def _follow(self, columns: GroupColumns) -> Iterator[list[Effect]]:
+        """Take note of all groups that changed since the last look, some in a turn."""
+        delta = self._log.since(self._version, ALL, lambda: self._plane.groups)
+        self._version = delta.version
+        self._changed.update(dict.fromkeys(delta.keys))
+        if delta.whole:
+            self._changed.update(dict.fromkeys((*self._plane.groups, *self._seen)))
+        changed, self._changed = self._changed, {}
+        noted = others = 0
+        for address in changed:
+            if self._plane.forest.is_broken:
+                self._changed[address] = None  # its trees are about to change
+                continue
+            others += self._take_note(address, columns)
+            noted += 1
+            if noted % GROUPS_PER_SLICE == 0 or others >= WAYS_PER_SLICE:
+                others = 0
+                yield []
+
+    def _take_note(self, address: bytes, columns: GroupColumns) -> bool:
+        """Take note of what a group's trees carry; tell whether their links are others."""
+        group, seen, rate_bps = self._plane.groups.get(address), self._seen.get(address), 0.0
+        senders: list[SenderKey] = []
+        if group is not None:
+            for key, sender in group.senders.items():
+                if sender.admitted:
+                    rate_bps += sender.rate_bps
+                    senders.append(key)
+        if group is None or (not rate_bps and group.trees is None):
             if seen is not None:
-                self._forget(address)
-            return ()
+                self._forget(address, seen, columns)
+            if group is None:
+                self._moved_s.pop(address, None)
+                for used in [used for used in self._used_s if used[0] == address]:
+                    del self._used_s[used]
+            return False
         if seen is None:
-            seen = self._seen[address] = _Seen()
-        if group.trees is None and address not in islands:
-            trees = [] if (main := forest.tree(address)) is None else [main]
-        else:
+            seen = self._seen[address] = self._first_seen(address, columns)
+        islands, forest, trees = self._plane.islands, self._plane.forest, list[Tree]()
+        if group.trees is not None or address in islands:
             trees = [tree for each in group.all_trees() for tree in islands.trees(each.key)]
-        sample = sample_of(trees, forest.loads, states, rate_bps, now, bool(self._members))
-        seen.measures.take(sample)
-        if sample.queue > RECEIVER_QUEUES[-1]:
-            seen.waits_left = SAMPLES
-            self._waiting[address] = None
-        elif seen.waits_left:
-            seen.waits_left -= 1
-            if not seen.waits_left:
-                del self._waiting[address]
-        if self._classes or seen.classes:
-            self._classify(group, seen)
-        return () if group.trees is None else self._give_back_idle(group, now)
+        elif (main := forest.tree(address)) is not None:
+            trees = [main]
+        is_other = seen.way.follow(trees, forest.loads)
+        columns.put(seen.row, seen.way, rate_bps, 1 if group.trees is None else len(group.trees), is_other)
+        if senders != seen.senders:
+            self._classify(address, senders, seen)
+        return is_other
 
-    def _forget(self, address: bytes) -> None:
+    def _first_seen(self, address: bytes, columns: GroupColumns) -> _Seen:
+        from controller.multicast.alias_columns import GroupWay
+
+        return _Seen(columns.add(address), GroupWay())
+
+    def _forget(self, address: bytes, seen: _Seen, columns: GroupColumns) -> None:
         """Forget what was seen of a group."""
-        for name in self._seen.pop(address).classes & self._members.keys():
+        del self._seen[address]
+        for name in seen.classes & self._members.keys():
             self._members[name].pop(address, None)
-        self._waiting.pop(address, None)
+        columns.remove(seen.row)
 
-    def _classify(self, group: Group, seen: _Seen) -> None:
+    def _classify(self, group: bytes, senders: list[SenderKey], seen: _Seen) -> None:
         """Take note of the classes of who sends to a group."""
-        senders = [key for key, sender in group.senders.items() if sender.admitted]
-        if senders == seen.senders:
-            return
         for left in seen.classes & self._members.keys():
-            self._members[left].pop(group.address, None)
+            self._members[left].pop(group, None)
         seen.senders, seen.classes, seen.importance, seen.is_closed = senders, set(), DISCRETIONARY, False
-        address = address_of(group.address)
-        for key in senders:
+        address = address_of(group)
+        for key in senders if self._classes else ():
             name = self._marks.of(self._hosts.host(key), address).service_class
             if name is not None:
                 found = self._classes[name]
@@ -275,7 +292,7 @@ class AliasControl:
                 seen.importance = min(seen.importance, found.importance)
                 seen.is_closed = seen.is_closed or not found.aliases
         for joined in seen.classes & self._members.keys():
-            self._members[joined][group.address] = None
+            self._members[joined][group] = seen.row
 
     def _give_back_idle(self, group: Group, now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -299,32 +316,29 @@ class AliasControl:
         Only groups that can get or give a tree are looked at: those that it would help, those that have several,
         and of each class that misses its goal those that wait most.
         """
-        window_s = self._pace.window_s
-        hot: list[tuple[float, bytes]] = []
-        for number, address in enumerate(list(self._waiting), 1):
-            if (
-                address in self._seen
-                and (queue := self._seen[address].measures.queue(window_s)) > RECEIVER_QUEUES[-1]
-            ):
-                hot.append((-queue, address))
-            if number % GROUPS_PER_SLICE == 0:
-                yield []
+        columns = self._columns
+        assert columns is not None
         gains: set[bytes] = set()
-        for _, address in nsmallest(TRIALS, hot):
+        for address in columns.waiting(self._pace.window_s, RECEIVER_QUEUES[-1], TRIALS):
             group = self._plane.groups.get(address)
-            if group is not None and self.trees.would_gain(group):
+            if group is not None and self.trial.would_gain(group):
                 gains.add(address)
             yield []
         classes: list[ClassState] = []
         candidates = dict.fromkeys(gains)
         for name in self._members:
-            yield from self._judge(name, classes, candidates)
-        groups_now = self._plane.groups
-        for address in self._seen:
-            if (group := groups_now.get(address)) is not None and group.trees is not None:
-                candidates[address] = None
-        names = {format_ip(address): address for address in candidates if self._counts(address)}
-        groups = {name: self._state(address, address in gains) for name, address in names.items()}
+            classes.append(self._judge(name, columns, candidates))
+            yield []
+        for address in columns.with_several_trees():
+            candidates[address] = None
+        names: dict[str, bytes] = {}
+        groups: dict[str, GroupState] = {}
+        known = [address for address in candidates if address in self._seen and address in self._plane.groups]
+        means = columns.waits([self._seen[address].row for address in known], self._pace.window_s)
+        for address, (queue, utilisation) in zip(known, means, strict=True):
+            if queue > 0 or self._plane.groups[address].trees is not None:
+                name = format_ip(address)
+                names[name], groups[name] = address, self._state(address, address in gains, queue, utilisation)
         moment = TransferPass(
             self._now, self.trees.free, self._per_group, self._goal_s, self._efficiency_s, self._last_helped
         )
@@ -333,51 +347,39 @@ class AliasControl:
         self._last_helped = decision.last_helped_importance
         yield [effect for transfer in decision.transfers for effect in self._carry_out(transfer, names)]
 
-    def _counts(self, address: bytes) -> bool:
-        """Tell whether a group has several trees, or packets that wait."""
-        seen, group = self._seen.get(address), self._plane.groups.get(address)
-        if seen is None or group is None:
-            return False
-        return group.trees is not None or seen.measures.queue(self._pace.window_s) > 0
-
-    def _state(self, address: bytes, gain: bool) -> GroupState:
+    def _state(self, address: bytes, gain: bool, queue: float, utilisation: float) -> GroupState:
         seen, group = self._seen[address], self._plane.groups[address]
-        mean = seen.measures.mean(self._pace.window_s)
         tree = self._plane.forest.tree(address)
         is_whole = tree is not None and not tree.detached and not group.held and group.unsupported is None
         is_steady = all(each.is_standing and not each.is_leaving for each in group.all_trees())
         return GroupState(
             seen.importance,
             len(group.all_trees()),
-            mean.queue,
-            mean.utilisation,
+            queue,
+            utilisation,
             gain,
             is_whole and is_steady and not seen.is_closed and (gain or self.trees.may_give(address)),
             self._moved_s.get(address),
         )
 
-    def _judge(self, name: str, classes: list[ClassState], candidates: dict[bytes, None]) -> Iterator[list[Effect]]:
-        """Add to `classes` how one with a goal fares, by some groups in a turn.
+    def _judge(self, name: str, columns: GroupColumns, candidates: dict[bytes, None]) -> ClassState:
+        """Return how a class with a goal fares.
 
         Where it misses its goal, its groups that wait most are added to `candidates`, and are those of its state.
         """
-        means: list[GroupSample] = []
-        delays: list[tuple[tuple[float, int], bytes]] = []
-        for number, address in enumerate(list(self._members[name]), 1):
-            if self._counts(address):
-                measures, trees = self._seen[address].measures, len(self._plane.groups[address].all_trees())
-                means.append(measures.mean(self._pace.hurried_window_s))
-                delays.append(((-measures.queue(self._pace.window_s), trees), address))
-            if number % GROUPS_PER_SLICE == 0:
-                yield []
-        found = self._classes[name]
-        state = ClassState(name, found.importance, *fare_of(found.goal, means), ())
+        found, window_s = self._classes[name], self._pace.window_s
+        rows = columns.counting(self._members[name].values(), window_s)
+        state = ClassState(
+            name,
+            found.importance,
+            *fare_of(found.goal, columns.totals(rows, self._pace.hurried_window_s)),
+            (),
+        )
         if state.is_missed:
-            least = nsmallest(GROUPS_PER_CLASS, (delay for delay, _ in delays))[-1]
-            delayed = [address for delay, address in delays if delay <= least]
+            delayed = columns.most_delayed(rows, window_s, GROUPS_PER_CLASS)
             candidates.update(dict.fromkeys(delayed))
             state = state._replace(groups=tuple(format_ip(address) for address in delayed))
-        classes.append(state)
+        return state
 
     def _carry_out(self, transfer: Transfer, names: dict[str, bytes]) -> list[Effect]:
         receiver = names[transfer.receiver]

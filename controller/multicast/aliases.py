@@ -17,7 +17,6 @@ from controller.config.service_class_settings import DYNAMIC, OFF, Aliases, Stat
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect
 from controller.kernel.domains import address_of
-from controller.multicast.alias_measures import fullest, uses_of
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
@@ -25,7 +24,6 @@ from controller.multicast.transition import Transitions
 from controller.rules.installer import Installer
 from controller.rules.model import FlowKey
 from controller.rules.plans import DRAIN_S
-from controller.service_classes.measures import is_gain
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
 from controller.trees.forest import Forest
@@ -38,9 +36,6 @@ GROUPS_PER_TURN = 8
 
 LOOK_AGAIN_S = 0.05
 """How soon it is looked again whether entries are confirmed, or a version is free."""
-
-TRIAL = MAX_ALIASES + 1
-"""The number of a tree that is only tried."""
 
 PATIENCE_S = 30.0
 """How long a tree waits for switches to confirm that its senders have left it."""
@@ -217,29 +212,30 @@ class AliasTrees:
             return self.tree_of(group, before)
         if sender.alias is not None:
             return self.tree_of(group, sender)
-        usable = [tree.number for tree in group.all_trees() if self._is_usable(tree)]
+        usable = [tree.number for tree in group.all_trees() if self.is_usable(tree)]
         held: dict[SenderKey | None, int] = {key: other.alias or 0 for key, other in group.senders.items()}
         rates: dict[SenderKey | None, float] = {None: self._rate(sender)}
-        for key, rate in self._rates(group).items():
+        for key, rate in self.rates(group).items():
             rates[key] = rate
         number = split(rates, usable, held)[None]
         return next(tree for tree in group.all_trees() if tree.number == number)
 
-    def _is_usable(self, tree: Group) -> bool:
+    def is_usable(self, tree: Group) -> bool:
         """Tell whether flows may begin on a tree."""
         if not tree.is_standing:
             confirmed = self._installer.is_confirmed
             tree.is_standing = all(confirmed(at, rule.key) for at, rules in tree.rules.items() for rule in rules)
         return tree.is_standing and not tree.is_leaving
 
-    def _rates(self, group: Group) -> dict[SenderKey, float]:
+    def rates(self, group: Group) -> dict[SenderKey, float]:
+        """Return the rates of the admitted senders of a group."""
         return {key: self._rate(sender) for key, sender in group.senders.items() if sender.admitted}
 
     def _rate(self, sender: Sender) -> float:
         """Return the rate of a sender, the default one where it was not measured."""
         return sender.placed_bps or self._default_bps
 
-    def _tell_rate(self, tree: Group, dpid: int, without: Container[SenderKey] = ()) -> None:
+    def tell_rate(self, tree: Group, dpid: int, without: Container[SenderKey] = ()) -> None:
         """Have the forest account what the senders of a tree at a switch send, also those that were not measured."""
         own = [(key, sender) for key, sender in tree.own_senders().items() if key.dpid == dpid and key not in without]
         rate_bps = sum(self._rate(sender) for _, sender in own if sender.admitted)
@@ -299,7 +295,7 @@ class AliasTrees:
     def _follow_binding(self, group: Group, now: float) -> None:
         """Tell of aliases that all switches know of now, and look again while there are others."""
         binding = [tree for tree in group.all_trees() if not tree.is_standing]
-        left = [tree for tree in binding if not self._is_usable(tree) and not tree.is_standing]
+        left = [tree for tree in binding if not self.is_usable(tree) and not tree.is_standing]
         if len(left) < len(binding):
             self._told(group, now)
         if left:
@@ -321,8 +317,8 @@ class AliasTrees:
                 aliases.append(group.add_alias(number, version))
         self.bound_count += len(aliases)
         held = {key: sender.alias or 0 for key, sender in group.senders.items()}
-        usable = [tree.number for tree in group.all_trees() if tree in aliases or self._is_usable(tree)]
-        rates = {key: rate for key, rate in self._rates(group).items() if held[key] in usable}
+        usable = [tree.number for tree in group.all_trees() if tree in aliases or self.is_usable(tree)]
+        rates = {key: rate for key, rate in self.rates(group).items() if held[key] in usable}
         flows = split(rates, usable, held, [alias.number for alias in aliases])
         by_number = {alias.number: alias for alias in aliases}
         moved = {key: by_number[to] for key, to in flows.items() if to != held[key]}
@@ -332,47 +328,12 @@ class AliasTrees:
             effects += self._build(group, alias, {key.dpid for key, to in moved.items() if to is alias}, now)
         return effects
 
-    def would_gain(self, group: Group) -> bool:
-        """Tell whether one more tree would lower the load of the fullest link of a group's trees by enough.
-
-        It is built in the forest with the senders that it would get, and taken away again.
-        """
-        forest = self._plane.forest
-        trees = [tree for each in group.all_trees() if (tree := forest.tree(each.key)) is not None]
-        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
-        usable = [tree.number for tree in group.all_trees() if self._is_usable(tree)]
-        rates = {key: rate for key, rate in self._rates(group).items() if held[key] in usable}
-        flows = split(rates, [*usable, TRIAL], held, (TRIAL,))
-        moved = {key for key, to in flows.items() if to != held[key]}
-        if not moved or self._plane.transitions.free_version(group) is None:
-            return False
-        before, key = fullest(uses_of(trees, forest.loads), forest.loads), AliasKey(group.address, TRIAL)
-        dpids = sorted({sender.dpid for sender in moved})
-        for each in group.all_trees():
-            for dpid in dpids:
-                self._tell_rate(each, dpid, moved)
-        for dpid in dpids:
-            forest.join(key, dpid, TreeRole.SENDER)
-            forest.set_rate(key, dpid, sum(rates[sender] for sender in moved if sender.dpid == dpid))
-        for dpid in sorted(group.interests):
-            forest.join(key, dpid, TreeRole.RECEIVER)
-        forest.adopt(key, ())
-        trial = forest.tree(key)
-        assert trial is not None
-        after = fullest(uses_of([*trees, trial], forest.loads), forest.loads)
-        for node in list(trial.terminals):
-            forest.leave(key, node, TreeRole.RECEIVER | TreeRole.SENDER)
-        for each in group.all_trees():
-            for dpid in dpids:
-                self._tell_rate(each, dpid)
-        return is_gain(before, after)
-
     def _build(self, group: Group, alias: Group, sending: set[int], now: float) -> list[Effect]:
         """Have the switches of a new tree know it, then those of its senders."""
         forest = self._plane.forest
         for dpid in sorted(sending):
             forest.join(alias.key, dpid, TreeRole.SENDER)
-            self._tell_rate(alias, dpid)
+            self.tell_rate(alias, dpid)
         for dpid in sorted(group.interests):
             forest.join(alias.key, dpid, TreeRole.RECEIVER)
         self._plane.routed.sync(alias)
@@ -390,7 +351,7 @@ class AliasTrees:
             changes: list[Change | None] = []
             for dpid in sorted({key.dpid for key, to in moved.items() if to is tree}):
                 changes.append(self._plane.forest.join(tree.key, dpid, TreeRole.SENDER))
-                self._tell_rate(tree, dpid)
+                self.tell_rate(tree, dpid)
             effects += self._plane.refresh(tree, changes, now, Urgency.BULK)
         return effects
 
@@ -409,7 +370,7 @@ class AliasTrees:
             departure.keys |= {(key.dpid, rule_key) for rule_key in keys}
         for departure in departures.values():
             for dpid in departure.dpids:
-                self._tell_rate(departure.tree, dpid)
+                self.tell_rate(departure.tree, dpid)
                 self._told(group, now, dpid)
         self._departures += departures.values()
 
@@ -420,9 +381,9 @@ class AliasTrees:
         if alias.is_leaving:
             return []
         alias.is_leaving = True
-        usable = [tree.number for tree in group.all_trees() if tree is not alias and self._is_usable(tree)]
+        usable = [tree.number for tree in group.all_trees() if tree is not alias and self.is_usable(tree)]
         held = {key: sender.alias or 0 for key, sender in group.senders.items()}
-        rates = dict.fromkeys(group.senders, 0.0) | self._rates(group)
+        rates = dict.fromkeys(group.senders, 0.0) | self.rates(group)
         flows = split(rates, usable, held)
         by_number = {tree.number: tree for tree in group.all_trees()}
         moved = {key: by_number[to] for key, to in flows.items() if held[key] == alias.number}

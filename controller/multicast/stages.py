@@ -118,7 +118,7 @@ class MulticastStages:
         )
         self.gate = Gate(policy, self.plane, self.registered, self.fabric, reports.audited, reports.group_refused)
         self.admission = self.gate.admission
-        self.aliases = AliasControl(self.plane.aliases, self.plane, self.gate)
+        self.aliases = AliasControl(self.plane.aliases, self.plane, self.gate, self.feed.groups)
         self.aliases.use(policy, now)
         self.plane.aliases.changed = self.group_changes.changed
 

@@ -7,7 +7,7 @@ Only terminals on the tree count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree, TreeUses
 from topology.graph import NodeId
@@ -79,8 +79,7 @@ def link_load(tree: Tree, node: NodeId) -> tuple[int, int]:
 def uses(tree: Tree, loads: LinkLoads) -> TreeUses:
     """Return what a tree whose load is accounted puts on which directed links.
 
-    It is kept with the tree until this has other links, senders or receivers. Where several nodes send it is
-    kept no longer than their rates stay.
+    It is kept with the tree until this has other links, senders or receivers.
     """
     found = tree.uses
     if found is not None:
@@ -91,7 +90,7 @@ def uses(tree: Tree, loads: LinkLoads) -> TreeUses:
         for node, above in tree.parent.items():
             number = index[node][above]
             numbers += (number, number ^ 1)
-        found = tree.uses = TreeUses(tuple(numbers), None)
+        found = tree.uses = TreeUses(tuple(numbers))
         return found
     all_receivers = receivers[tree.root]
     active = [node for node in tree.rates if node in rates]
@@ -103,20 +102,33 @@ def uses(tree: Tree, loads: LinkLoads) -> TreeUses:
                     numbers.append(index[node][above])
             elif receivers[node]:
                 numbers.append(index[node][above] ^ 1)
-        found = tree.uses = TreeUses(tuple(numbers), None)
+        found = tree.uses = TreeUses(tuple(numbers))
         return found
-    all_rates = rates[tree.root]
-    own_bps: list[int] = []
-    for node, above in tree.parent.items():
-        number, below = index[node][above], rates[node]
-        if below and receivers[node] < all_receivers:
-            numbers.append(number)
-            own_bps.append(below)
-        if receivers[node] and below < all_rates:
-            numbers.append(number ^ 1)
-            own_bps.append(all_rates - below)
-    found = tree.uses = TreeUses(tuple(numbers), tuple(own_bps))
+    found = tree.uses = _uses_of_several(tree, index, active, receivers)
     return found
+
+
+def _uses_of_several(tree: Tree, index: Index, active: Sequence[NodeId], receivers: Mapping[NodeId, int]) -> TreeUses:
+    """Return what a tree puts on which directed links of whose packets, where several nodes send."""
+    everyone, all_receivers = (1 << len(active)) - 1, receivers[tree.root]
+    below = dict.fromkeys(receivers, 0)
+    for place, node in enumerate(active):
+        below[node] = 1 << place
+    for node, above in reversed(tree.parent.items()):
+        below[above] |= below[node]
+    numbers: list[int] = []
+    carried: list[list[int]] = [[] for _ in active]
+    for node, above in tree.parent.items():
+        up = below[node] if receivers[node] < all_receivers else 0
+        down = everyone & ~below[node] if receivers[node] else 0
+        number = index[node][above]
+        for way, senders in ((number, up), (number ^ 1, down)):
+            if senders:
+                for place, places in enumerate(carried):
+                    if senders >> place & 1:
+                        places.append(len(numbers))
+                numbers.append(way)
+    return TreeUses(tuple(numbers), tuple(active), tuple(map(tuple, carried)))
 
 
 def sent_bps(tree: Tree) -> int:
@@ -211,8 +223,6 @@ def rate_moved(tree: Tree, loads: LinkLoads, node: NodeId, by_bps: int) -> None:
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
-    if tree.uses is not None and tree.uses.own_bps is not None:
-        tree.uses = None
     index, bps = index_of(tree, loads), loads.bps
     way = _way_up(tree, node)
     all_receivers = receivers[tree.root]

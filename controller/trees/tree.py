@@ -110,11 +110,13 @@ class TreePlan(NamedTuple):
 class TreeUses(NamedTuple):
     """The directed links that a tree's packets take, by their numbers in `LinkLoads`.
 
-    `own_bps` is what each of them carries of the tree, None where each carries all that is sent.
+    Each carries all that is sent, unless several nodes send: then `senders` are these, and `carried` are for each of
+    them the places in `numbers` of those links that carry its packets.
     """
 
     numbers: tuple[int, ...]
-    own_bps: tuple[int, ...] | None
+    senders: tuple[NodeId, ...] = ()
+    carried: tuple[tuple[int, ...], ...] = ()
 
 
 class Tree:

@@ -92,18 +92,21 @@ def test_quiet_groups_and_those_of_one_sender_get_none(make):
     assert moves(world) == []
 
 
-def test_a_trial_leaves_no_trace(make):
-    world = make()
+@pytest.mark.parametrize("silent", [0, 1, 2])
+def test_a_trial_leaves_no_trace(make, silent):
+    world = make(replace(OPEN, aliases=Aliases(mode="dynamic", pace="fast", pool=0)))
     begin(world, GROUP, SENDERS)
     rates = {GROUP: dict.fromkeys(SENDERS, 0.24 * GBIT)}
     stream(world, rates, 8)
+    rates[GROUP].update(dict.fromkeys(SENDERS[:silent], 0.0))
+    stream(world, rates, 30)
     group, forest = world.core.plane.groups[GROUP], world.core.forest
 
     def state():
         return list(forest.loads.bps), len(forest), world.rules(), {k: s.alias for k, s in group.senders.items()}
 
     before = state()
-    assert world.core.plane.aliases.would_gain(group)
+    assert world.core.aliases.trial.would_gain(group)
     assert state() == before
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from controller.config.service_class_settings import Aliases
@@ -13,7 +14,8 @@ from controller.config.service_classes import ServiceClass
 from controller.config.terms import parse_prefix
 from controller.kernel.domains import address_of
 from controller.multicast import alias_control
-from controller.multicast.alias_measures import GroupSample, LinkStates, fare_of, sample_of
+from controller.multicast.alias_columns import FIGURES, GroupColumns
+from controller.multicast.alias_measures import SAMPLES, ClassTotals, GroupSample, fare_of
 from controller.service_classes.goals import DISCRETIONARY, Goal, GoalKind
 from controller.service_classes.measures import LinkUse, group_queue, group_utilisation
 from controller.service_classes.transfers import PACES, RECEIVER_QUEUES, ClassState, GroupState, decide
@@ -24,6 +26,7 @@ from wire_frames import fields_of
 from .conftest import OPEN, leaf_spine
 
 PACKET_BITS = 12_000
+LOOK = GroupColumns.look
 GROUPS = [parse_ip(f"239.{first}.0.{last}") for first in (1, 2, 3) for last in (1, 2, 3)]
 CLASSES = (
     ServiceClass("late", 2, (parse_prefix("239.1.0.0/16"),), goal=Goal(GoalKind.DELAY, 0.02)),
@@ -38,19 +41,24 @@ class Full:
 
     def __init__(self, world, pace):
         self.world, self.pace = world, PACES[pace]
-        self.moved = 0
+        self.moved = self.looks = 0
+        self.samples = {}
 
-    def check_samples(self):
-        """Assert that what is seen of all groups now is what each link of their trees tells."""
-        plane = self.world.core.plane
-        loads = plane.forest.loads
-        states = LinkStates(loads, plane.forest.graph.version)
-        for address, group in plane.groups.items():
-            trees = [tree for each in group.all_trees() for tree in plane.islands.trees(each.key)]
-            wanted = self.sample(address, 1.0)
-            found = sample_of(trees, loads, states, wanted.rate_bps, 1.0)
-            assert list(found) == pytest.approx(list(wanted))
-            assert sample_of(trees, loads, states, wanted.rate_bps, 1.0, False)[:3] == found[:3]
+    def look(self, columns, block, links, is_whole):
+        """Look at all groups, which are one block here, and assert that each link of their trees tells the same."""
+        LOOK(columns, block, links, is_whole)
+        control = self.world.core.aliases
+        for address in self.world.core.plane.groups:
+            wanted = self.sample(address, control._now)
+            if address not in control._seen:
+                assert not wanted.rate_bps
+                self.samples.pop(address, None)
+                continue
+            row = np.array([control._seen[address].row])
+            found = [float(columns.means(figure, 0.0, row)[0]) for figure in range(FIGURES)]
+            assert found == pytest.approx(list(wanted[1:]))
+            self.samples.setdefault(address, deque(maxlen=SAMPLES)).append(wanted)
+        self.looks += 1
 
     def sample(self, address, now_s):
         """Return what is seen of a group by the accounted load of each link of its trees."""
@@ -79,25 +87,35 @@ class Full:
         core, control = self.world.core, self.world.core.aliases
         seen, full = control._seen, {}
         for address in set(seen) & set(core.plane.groups):
-            group, measures = core.plane.groups[address], seen[address].measures
-            mean = measures.mean(self.pace.window_s)
+            group, mean = core.plane.groups[address], self.mean(address, self.pace.window_s)
             if group.trees is not None or mean.queue > 0:
                 full[format_ip(address)] = self.state(address, group, mean)
         waiting = sorted(((-s.queue, parse_ip(n)) for n, s in full.items() if s.queue > RECEIVER_QUEUES[-1]))
         for _, address in waiting[: alias_control.TRIALS]:
-            state, gain = full[name := format_ip(address)], core.plane.aliases.would_gain(core.plane.groups[address])
+            state, gain = full[name := format_ip(address)], core.aliases.trial.would_gain(core.plane.groups[address])
             full[name] = state._replace(gain=gain, enabled=self.is_open(address, gain))
         by_class = []
         for each in CLASSES:
             names = [n for n in full if each.name in self.classes_of(parse_ip(n))]
-            means = [seen[parse_ip(name)].measures.mean(self.pace.hurried_window_s) for name in names]
+            means = [self.mean(parse_ip(name), self.pace.hurried_window_s) for name in names]
+            totals = ClassTotals(
+                *(sum(getattr(mean, what) for mean in means) for what in ("queue", "sending", "arrivals_per_s")),
+                sum(mean.rate_bps for mean in means),
+                sum(mean.rate_bps * (1 - mean.loss) for mean in means),
+            )
             if names:
-                by_class.append(ClassState(each.name, each.importance, *fare_of(each.goal, means), tuple(names)))
+                by_class.append(ClassState(each.name, each.importance, *fare_of(each.goal, totals), tuple(names)))
         wanted, found = decide(moment, by_class, full, pace), decide(moment, classes, groups, pace)
         assert [t[:3] for t in found.transfers] == [t[:3] for t in wanted.transfers]
         assert found[1:] == wanted[1:]
         self.moved += len(found.transfers)
         return found
+
+    def mean(self, address, window_s):
+        """Return the means of the samples of a group that were taken in a time until its last one."""
+        samples = list(self.samples[address])
+        recent = [sample for sample in samples if sample.now_s > samples[-1].now_s - window_s] or samples[-1:]
+        return GroupSample(*(sum(values) / len(recent) for values in zip(*recent, strict=True)))
 
     def classes_of(self, address):
         """Return the names of the classes of who sends to a group: the first one about it."""
@@ -141,6 +159,7 @@ def test_the_groups_that_are_looked_at_decide_as_all_would(make_world, monkeypat
     full = Full(world, pace)
     hosts = sorted(world.hosts)
     monkeypatch.setattr(alias_control, "decide", full.decide)
+    monkeypatch.setattr(GroupColumns, "look", lambda *found: full.look(*found))
     senders = {}
     for address in GROUPS:
         chosen = generator.sample(hosts, 7)
@@ -165,5 +184,5 @@ def test_the_groups_that_are_looked_at_decide_as_all_would(make_world, monkeypat
                 host = world.hosts[name]
                 world.fabric.deliver(*host.place, fields_of(world.data(name, address)), round(rate_bps / 4))
             world.advance(2.0)
-            full.check_samples()
     assert full.moved
+    assert full.looks > 8

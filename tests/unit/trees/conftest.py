@@ -207,8 +207,12 @@ def check_forest(forest, default_bps=1_000_000):
 
 def check_uses(tree, loads):
     """Assert that what a tree is kept to put on directed links is what its senders send there now."""
-    numbers, own_bps = flows.uses(tree, loads)
-    own_bps = [flows.sent_bps(tree)] * len(numbers) if own_bps is None else own_bps
+    numbers, senders, carried = flows.uses(tree, loads)
+    own_bps = [0 if senders else flows.sent_bps(tree)] * len(numbers)
+    for node, places in zip(senders, carried, strict=True):
+        assert len(set(places)) == len(places)
+        for place in places:
+            own_bps[place] += tree.rates[node]
     index, expected = flows.index_of(tree, loads), {}
     for node, above in tree.parent.items():
         up, down = flows.link_load(tree, node)

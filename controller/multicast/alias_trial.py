@@ -1,0 +1,64 @@
+"""Whether one more tree would help a group: it is built in the forest, looked at, and taken away again."""
+
+from __future__ import annotations
+
+from controller.multicast.alias_measures import fullest, uses_of
+from controller.multicast.aliases import AliasedPlane, AliasTrees
+from controller.multicast.group import Group
+from controller.service_classes.measures import is_gain
+from controller.service_classes.pool import MAX_ALIASES
+from controller.service_classes.split import split
+from controller.trees.islands import AliasKey
+from controller.trees.tree import TreeRole
+
+TRIAL = MAX_ALIASES + 1
+"""The number of a tree that is only tried."""
+
+
+class AliasTrial:
+    """Tries further trees of groups. What the forest accounts is afterwards as it was before."""
+
+    def __init__(self, trees: AliasTrees, plane: AliasedPlane) -> None:
+        self._trees = trees
+        self._plane = plane
+
+    def would_gain(self, group: Group) -> bool:
+        """Tell whether one more tree would lower the load of the fullest link of a group's trees by enough.
+
+        It is built with the senders that it would get.
+        """
+        forest = self._plane.forest
+        trees = [tree for each in group.all_trees() if (tree := forest.tree(each.key)) is not None]
+        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        usable = [tree.number for tree in group.all_trees() if self._trees.is_usable(tree)]
+        rates = {key: rate for key, rate in self._trees.rates(group).items() if held[key] in usable}
+        flows = split(rates, [*usable, TRIAL], held, (TRIAL,))
+        moved = {key for key, to in flows.items() if to != held[key]}
+        if not moved or self._plane.transitions.free_version(group) is None:
+            return False
+        before, key = fullest(uses_of(trees, forest.loads), forest.loads), AliasKey(group.address, TRIAL)
+        dpids = sorted({sender.dpid for sender in moved})
+        accounted = [
+            (tree.key, node, tree.rates[node])
+            for each in group.all_trees()
+            for tree in self._plane.islands.trees(each.key)
+            for node in dpids
+            if node in tree.rates
+        ]
+        for each in group.all_trees():
+            for dpid in dpids:
+                self._trees.tell_rate(each, dpid, moved)
+        for dpid in dpids:
+            forest.join(key, dpid, TreeRole.SENDER)
+            forest.set_rate(key, dpid, sum(rates[sender] for sender in moved if sender.dpid == dpid))
+        for dpid in sorted(group.interests):
+            forest.join(key, dpid, TreeRole.RECEIVER)
+        forest.adopt(key, ())
+        trial = forest.tree(key)
+        assert trial is not None
+        after = fullest(uses_of([*trees, trial], forest.loads), forest.loads)
+        for node in list(trial.terminals):
+            forest.leave(key, node, TreeRole.RECEIVER | TreeRole.SENDER)
+        for name, node, rate_bps in accounted:
+            forest.set_rate(name, node, rate_bps)
+        return is_gain(before, after)
