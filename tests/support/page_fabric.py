@@ -144,6 +144,8 @@ def documents() -> dict[str, dict[str, Any]]:
         },
         "cluster": {},
         "monitors": {},
+        "classes": {},
+        "queues": {},
         "policy": {"policy": {"path": "policy.yaml", "text": policy, "loaded_s": 60, "errors": []}},
     }
 

@@ -5,6 +5,7 @@ import {OrderDialog, unlock} from "./actions.js";
 import {Announcer, say} from "./announce.js";
 import {token} from "./api.js";
 import {age_s as ageOf} from "./clock.js";
+import {Classes} from "./classes.js";
 import {Cluster, isClustered} from "./cluster.js";
 import {LISTS, isMember} from "./columns.js";
 import {AllocationForm} from "./details/things.js";
@@ -24,7 +25,7 @@ const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
-  allocations: "Allocations", cluster: "Cluster", policy: "Policy", probes: "Probes",
+  allocations: "Allocations", classes: "Service classes", cluster: "Cluster", policy: "Policy", probes: "Probes",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
 const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
@@ -40,7 +41,7 @@ export function App() {
     }}>Skip to the view</a>
     <${Header} /><${Away} />
     ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
-      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "cluster" ? html`<${Cluster} />` : view === "probes" ? html`<${Probes} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
+      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "cluster" ? html`<${Cluster} />` : view === "classes" ? html`<${Classes} />` : view === "probes" ? html`<${Probes} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>`}
     <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }

@@ -4,7 +4,7 @@ import {batch, computed, signal} from "../vendor/preact.js";
 
 export const SECTIONS = [
   "status", "switches", "links", "ports", "hosts", "groups", "rules", "staged", "routers", "events", "alarms",
-  "cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors",
+  "cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes",
 ];
 
 const documents = new Map(SECTIONS.map((name) => [name, new Map()]));
@@ -53,6 +53,25 @@ const nodeOf = (dpid, port_no) => `${dpid}:${port_no}`;
 
 /** Whether a link is expected and not there. */
 export const isMissing = (link) => link.state === "failed" || link.state === "moved";
+
+/** Service classes by importance, last who is in none: what is known of their goals, and who sends in them. */
+export const classRows = computed(() => {
+  const found = new Map([...section("classes").values()].map((one) => [one.service_class, {...one, name: one.service_class}]));
+  for (const group of section("groups").values()) {
+    const here = new Set();
+    for (const sender of group.senders ?? []) {
+      if (!sender.admitted || (sender.service_class == null && sender.dscp == null)) continue;
+      const name = sender.service_class ?? null;
+      const row = found.get(name) ?? {name: name ?? "", service_class: name};
+      found.set(name, {
+        ...row, groups: (row.groups ?? 0) + (here.has(name) ? 0 : 1), senders: (row.senders ?? 0) + 1, rate_bps: (row.rate_bps ?? 0) + (sender.rate_bps ?? 0),
+      });
+      here.add(name);
+    }
+  }
+  const last = (one) => (one.service_class == null ? 8 : one.importance ?? 7);
+  return [...found.values()].sort((a, b) => last(a) - last(b) || a.name.localeCompare(b.name));
+});
 
 /** Links with the utilisation of each direction and of the busier one, in percent; null where nobody measured it. */
 export const links = computed(() => {
