@@ -1,11 +1,13 @@
 """How monitors divide switches, and what becomes of a share when its monitor ends, by simulated histories.
 
-    python benchmarks/cluster_shares.py [--seeds 100] [--first 1] [--switches 1000] [--monitors 10] [--json]
+    python benchmarks/cluster_shares.py [--seeds 100] [--first 1] [--switches 1000] [--monitors 10]
+        [--size small|large] [--json]
 
 Monitors are the real ones as far as shares go (`controller.cluster.shares`), so is the timetable of their polls; the
 store is the twin in memory. One large fabric first: its division, the death of a monitor, a monitor that comes back,
-one that is drained. Then smaller fabrics by seed, in which processes are killed, stopped, cut off from the store and
-from switches, while the store is silent, stands still, loses requests and replies, and is emptied.
+one that is drained. Then fabrics by seed, of four monitors and 40 switches or as large (`--size`), in which processes
+are killed, stopped, cut off from the store and from switches, while the store is silent, stands still, loses requests
+and replies, and is emptied.
 
 A history ends with an AssertionError that names its seed where a switch was polled twice though the store had
 answered both; where it had no monitor for two intervals in which the store answered; where it was not polled for two
@@ -32,6 +34,9 @@ from controller.cluster.memory_engine import RequestFault
 from controller.cluster.shares import STEADY_S
 
 PORTS = 158_016
+SIZES = {"small": (4, 40), "large": (10, 1000)}
+"""Monitors and switches of a history."""
+
 FAULTS_FROM_S, FAULTS_UNTIL_S = 15.0, 90.0
 LOOK_S = 0.1
 FAULT_S = 6.0
@@ -237,9 +242,9 @@ class Outcome(NamedTuple):
     dropped: int
 
 
-def history(seed: int) -> Outcome:
+def history(seed: int, monitors: int = 4, switches: int = 40) -> Outcome:
     """Return a fabric after a history."""
-    world = History(seed)
+    world = History(seed, monitors, switches)
     world.run(FAULTS_UNTIL_S + SETTLE_S)
     assert world.is_divided(), (seed, "not divided", world.shares())
     gaps, gaps_answered, dropped = [], [], 0
@@ -273,13 +278,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--switches", type=int, default=1000)
     parser.add_argument("--monitors", type=int, default=10)
+    parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     measurements = calm(args.switches, args.monitors, PORTS * args.switches // 1000)
     faults, dropped, rows = Counter[str](), [], 0
     times: defaultdict[str, list[float]] = defaultdict(list)
     for seed in range(args.first, args.first + args.seeds):
-        found = history(seed)
+        found = history(seed, *SIZES[args.size])
         faults += found.world.faults
         times["time between two polls of a switch"] += found.gaps
         times["time between two polls, in which the store answered"] += found.gaps_answered
