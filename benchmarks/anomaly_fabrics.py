@@ -115,18 +115,25 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="of faults")
     parser.add_argument("--least-own-windows", type=int, default=Anomaly().least_own_windows, help="as in the policy")
     parser.add_argument("--margin", type=float, nargs="+", default=[Anomaly().margin], help="as in the policy")
+    parser.add_argument(
+        "--load-margin", type=float, nargs="+", default=[Anomaly().load_margin], help="as in the policy"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.runs)
-    settings = [Anomaly(least_own_windows=args.least_own_windows, margin=margin) for margin in args.margin]
+    settings = [
+        Anomaly(least_own_windows=args.least_own_windows, margin=margin, load_margin=of_loads)
+        for margin in args.margin
+        for of_loads in args.load_margin
+    ]
     with ProcessPoolExecutor(args.jobs) as pool:
         given = tuple(args.hours), args.faults, args.kinds, settings
         futures = [pool.submit(judged, seed, *given) for seed in seeds]
         outcomes = list(zip(*(future.result() for future in futures), strict=True))
-    for margin, of_margin in zip(args.margin, outcomes, strict=True):
+    for each, of_each in zip(settings, outcomes, strict=True):
         if len(outcomes) > 1:
-            print(f"\nmargin {margin:g}")
-        print_outcomes(of_margin)
+            print(f"\nmargin {each.margin:g}, of loads {each.load_margin:g}")
+        print_outcomes(of_each)
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +76,7 @@ class Learning:
     """
 
     def __init__(self, settings: Anomaly) -> None:
-        self.groups = GroupSettings(settings)
-        self._peers = peer_settings(settings)
+        self._take(settings)
         self._bins: dict[tuple[str, str], list[float]] = {}
         self.windows = np.zeros((0, METRICS_AT_MOST), np.int32)
         self.largest = np.zeros((0, METRICS_AT_MOST), np.float32)
@@ -90,11 +90,15 @@ class Learning:
 
     def configure(self, settings: Anomaly) -> None:
         """Go on with other settings; what is known of groups that have other windows now is to be forgotten."""
-        self.groups = GroupSettings(settings)
-        self._peers = peer_settings(settings)
+        self._take(settings)
         more = self.groups.longest - self.reference.shape[2]
         kept = self.reference[:, :, : self.groups.longest]
         self.reference = np.pad(kept, [(0, 0), (0, 0), (0, max(0, more))])
+
+    def _take(self, settings: Anomaly) -> None:
+        self.groups = GroupSettings(settings)
+        self._peers = peer_settings(settings)
+        self._peers_of_loads = replace(self._peers, margin=settings.margin * settings.load_margin)
 
     @property
     def bytes_per_row(self) -> int:
@@ -164,11 +168,14 @@ class Learning:
             measured = self._measure(group, column, metric, rows, samples)
             distances.append((column, samples, measured))
             limits = self._limits(settings, column, metric, rows)
-            score = scored(measured, self._peers, limits).peers[0]
+            peers = self._peers if metric.kind is not MetricSubject.LOAD else self._peers_of_loads
+            score = scored(measured, peers, limits).peers[0]
             if metric.kind in _ONE_SIDED:
                 score = _of_the_worse(score, samples[0])
             elif settings.own_history:
-                score = held_to_own_past(score, self._own_past(settings, column, rows, measured, limits))
+                score = held_to_own_past(
+                    score, self._own_past(settings, column, rows, measured, limits, peers.margin)
+                )
             score[self.windows[rows, column] < _least_windows(settings, metric)] = np.nan
             scores[:, column] = score
             yield
@@ -239,10 +246,10 @@ class Learning:
         return Thresholds(peers, own)
 
     def _own_past(
-        self, settings: Anomaly, column: int, rows: Rows, measured: Distances, limits: Thresholds
+        self, settings: Anomaly, column: int, rows: Rows, measured: Distances, limits: Thresholds, margin: float
     ) -> Floats:
         """Return how far members are from their own past, (members,); NaN where that is too short to be a witness."""
-        found = measured.own[0] / (limits.own * settings.margin)
+        found = measured.own[0] / (limits.own * margin)
         return np.where(self.windows[rows, column] < settings.least_own_windows, np.nan, found)
 
     def _learn(

@@ -151,6 +151,9 @@ class Anomaly:
         "Windows of its own past from which on a member's load, drops and CPU must be unlike it as well.",
     )
     margin: float = number(1, 0.01, 1000, "", "Thresholds are multiplied by it.")
+    load_margin: float = number(
+        1.25, 0.01, 1000, "", "Thresholds of loads are multiplied by it besides: traffic wanders, components do not."
+    )
     combined_share: float = number(
         0.05, 0.001, 1, "", "Share of the metrics, those furthest out, that a score is the mean of; at least one."
     )

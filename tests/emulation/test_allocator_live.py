@@ -165,6 +165,15 @@ def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: py
     assert len(answer["ports"]) == 4
 
 
+def test_on_idle_ports_every_request_gets_another_one(sending: Fabric):
+    sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
+    ports = sending.ask("allocate-watch", type="tor", role="trunk", count=1000)["ports"]
+    idle = sorted(port["id"] for port in ports if port["usage"] == 0 and not port["proposals"])
+    assert len(idle) >= 8
+    taken = [sending.ask("allocate", count=1, ports=idle, size_pct=1)["ports"] for _ in idle]
+    assert sorted(name for names in taken for name in names) == idle
+
+
 def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
     loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
     (free,) = set(sending.uplinks()) - {loaded}

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from controller.anomaly.live import AnomalyCore
-from controller.anomaly.live_learning import Learning
+from controller.anomaly.live_learning import Judgement, Learning
 from controller.anomaly.live_metrics import PORT_METRICS
 from controller.anomaly.live_state import all_changed, changes, restore
 from controller.config.anomaly_settings import Anomaly
@@ -33,12 +35,21 @@ def window(rng: np.random.Generator, spread: float, extra: float = 8.0) -> Float
 
 
 def scores(learning: Learning, values: Floats) -> Floats:
+    return judgement(learning, values).overall
+
+
+def by_metric(learning: Learning, values: Floats) -> Floats:
+    return judgement(learning, values).by_metric
+
+
+def judgement(learning: Learning, values: Floats) -> Judgement:
     judging = learning.judge("peers", PORT_METRICS, np.arange(MEMBERS), values)
     while True:
         try:
             next(judging)
         except StopIteration as end:
-            return end.value.overall
+            found: Judgement = end.value
+            return found
 
 
 def learnt(least_own_windows: int, windows: int, seed: int = 1) -> Learning:
@@ -87,6 +98,28 @@ def test_own_history_switched_off_leaves_the_peers_alone():
     learning = learnt(48, 60)
     learning.configure(Anomaly(window_samples=WINDOW, shift_samples=WINDOW, own_history=False))
     assert at_night(learning)[CARRIES_MORE] > 1
+
+
+@pytest.mark.parametrize("own_windows", [PEERS_ALONE, 6])
+def test_the_margin_of_loads_holds_for_loads_alone(own_windows: int):
+    def judged(margin: float, load_margin: float) -> Floats:
+        given = replace(settings(own_windows), margin=margin, load_margin=load_margin)
+        learning = Learning(given)
+        learning.fit(MEMBERS)
+        rng = np.random.default_rng(3)
+        for _ in range(40):
+            values = window(rng, 4.0, 0.0)
+            values[ERRORS] = 0.0
+            scores(learning, values)
+        values[LOAD, 1] += 60.0
+        values[ERRORS, 5] = 4.0
+        return by_metric(learning, values)
+
+    plain = judged(1.0, 1.0)
+    assert plain[1, LOAD] > 1 and plain[5, ERRORS] > 1
+    of_loads, of_all = judged(1.0, 2.0), judged(2.0, 1.0)
+    assert (of_loads[1, LOAD], of_loads[5, ERRORS]) == pytest.approx((plain[1, LOAD] / 2, plain[5, ERRORS]))
+    assert (of_all[1, LOAD], of_all[5, ERRORS]) == pytest.approx((plain[1, LOAD] / 2, plain[5, ERRORS] / 2))
 
 
 def test_the_own_past_outlasts_a_restart():
