@@ -17,6 +17,7 @@ from controller.wire.addresses import is_link_scope_group, is_multicast_ip
 VERDICTS = {True: "allow", False: "deny"}
 
 _LISTED_TERMS = 3
+_RECEIVER = Role.RECEIVER
 
 HOSTS_CACHED = 16384
 """Hosts of which it is kept which rules are about them."""
@@ -69,6 +70,16 @@ class Admission:
         vlan_id
             The VLAN in which the host asks, 0 for the fabric's own domain.
         """
+        if source is None and role is _RECEIVER and len(group) == 4 and 224 < group[0] < 240:
+            known = self._of_receivers.get(vlan_id)
+            of_host = None if known is None else known.get(host)
+            if of_host is None:
+                of_host = self._rules_of_receiver(host, vlan_id)
+            found = of_host and of_host & self._index.of_group(group)
+            if found:
+                answer = self._answers[(found & -found).bit_length() - 1]
+                answer[1][0] += 1
+                return answer[0]
         decision, cell = self._evaluate(host, group, role, source, vlan_id)
         cell[0] += 1
         return decision
@@ -129,10 +140,26 @@ class Admission:
         self._policy = policy
         self._index = RuleIndex(policy.rules, policy.tenants)
         self._about: dict[HostLike, int] = {}
-        self._verdicts = [Decision(rule.allow, rule.name, _reason(rule)) for rule in policy.rules]
+        self._of_receivers: dict[int, dict[HostLike, int]] = {}
+        self._receiver_count = 0
         names = [rule.name for rule in policy.rules]
         self._cells = {name: self._cells.get(name) or {True: [0], False: [0]} for name in [*names, DEFAULT_RULE]}
+        self._answers = [
+            (Decision(rule.allow, rule.name, _reason(rule)), self._cells[rule.name][rule.allow])
+            for rule in policy.rules
+        ]
         self._defaults = {role: self._default_answers(role) for role in Role}
+
+    def _rules_of_receiver(self, host: HostLike, vlan_id: int) -> int:
+        """Return the rules about a host in a VLAN as a receiver of any source, whatever the group; they are kept."""
+        if self._receiver_count >= HOSTS_CACHED:
+            self._of_receivers.clear()
+            self._receiver_count = 0
+        index = self._index
+        found = self.rules_about(host) & index.of_role(_RECEIVER) & index.of_vlan(vlan_id) & index.of_source(None)
+        self._of_receivers.setdefault(vlan_id, {})[host] = found
+        self._receiver_count += 1
+        return found
 
     def _evaluate(
         self, host: HostLike, group: bytes, role: Role, source: bytes | None, vlan_id: int
@@ -143,13 +170,12 @@ class Admission:
                 return ungoverned, self._exempt
         if source is None and role == Role.SENDER:
             source = host.ip
-        of_group = self._index.of_group(group, role)
+        of_group = self._index.of_group(group) & self._index.of_role(role)
         of_host = of_group and of_group & self.rules_about(host)
         in_vlan = of_host and of_host & self._index.of_vlan(vlan_id)
         found = in_vlan and in_vlan & self._index.of_source(source)
         if found:
-            decision = self._verdicts[(found & -found).bit_length() - 1]
-            return decision, self._cells[decision.rule][decision.admit]
+            return self._answers[(found & -found).bit_length() - 1]
         if not of_group:
             return self._defaults[role][0]
         return self._defaults[role][1 if not of_host else 2 if in_vlan else 3]

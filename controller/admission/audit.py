@@ -76,8 +76,8 @@ class AuditLines:
 
     def __init__(self) -> None:
         self._texts: dict[tuple[Decision, HostLike, Role], tuple[str, str]] = {}
-        self._second = -1
-        self._moment = ""
+        self._second = self._millisecond = -1
+        self._moment = self._start = ""
 
     def line(
         self,
@@ -89,19 +89,25 @@ class AuditLines:
         source: bytes | None = None,
     ) -> str:
         """Return a decision as one line without its end; for the parameters see `audit_record`."""
+        subject = (decision, host, role)
+        before_group, after_source = self._texts.get(subject) or self._text(*subject)
+        into_s = now_wall_s - self._second
+        start = self._start if into_s >= 0 and int(into_s * 1000) == self._millisecond else self._start_at(now_wall_s)
+        if source is None and group is not None:
+            return f'{start}{before_group}"{format_ip(group)}","source":null,{after_source}'
+        group_text = "null" if group is None else f'"{format_ip(group)}"'
+        source_text = "null" if source is None else f'"{format_ip(source)}"'
+        return f'{start}{before_group}{group_text},"source":{source_text},{after_source}'
+
+    def _start_at(self, now_wall_s: float) -> str:
+        """Return how lines of a moment begin, which those of the same millisecond have in common."""
         second = int(now_wall_s // 1)
         if second != self._second:
             self._second = second
             self._moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        subject = (decision, host, role)
-        before_group, after_source = self._texts.get(subject) or self._text(*subject)
-        milliseconds = int((now_wall_s - second) * 1000)
-        group_text = "null" if group is None else f'"{format_ip(group)}"'
-        source_text = "null" if source is None else f'"{format_ip(source)}"'
-        return (
-            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{before_group}{group_text}'
-            f',"source":{source_text},{after_source}'
-        )
+        self._millisecond = int((now_wall_s - second) * 1000)
+        self._start = f'{{"time":"{self._moment}.{self._millisecond:03d}Z",'
+        return self._start
 
     def _text(self, decision: Decision, host: HostLike, role: Role) -> tuple[str, str]:
         if len(self._texts) >= FRAGMENTS_BOUND:

@@ -61,7 +61,7 @@ class Marks:
         """Return the mark of what a host sends to a group (4 or 16 bytes)."""
         if not self._marking.is_used:
             return UNMARKED
-        found = self._first(self._index.of_group(group, Role.SENDER) & self._about(host))
+        found = self._first(self._index.of_group(group) & self._about(host))
         return self._mark(found, host)
 
     def of_unicast(self, host: HostLike) -> Mark:
@@ -74,7 +74,7 @@ class Marks:
         """Return the queue of a group that nobody sends to: that of the first class about it whoever sends."""
         if not self._marking.has_queues:
             return None
-        return _queue_of(self._first(self._index.of_group(group, Role.SENDER) & self._of_any_host))
+        return _queue_of(self._first(self._index.of_group(group) & self._of_any_host))
 
     def _mark(self, found: ServiceClass | None, host: HostLike) -> Mark:
         dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None

@@ -8,9 +8,6 @@ from controller.config.policy import Role, Rule, Tenant
 from controller.config.prefix_masks import PrefixMasks
 from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchPort
 
-GROUPS_CACHED = 65536
-"""Groups of which it is kept which rules speak of them."""
-
 
 class RuleIndex:
     """The rules of a policy, indexed by everything that they are matched by."""
@@ -21,7 +18,6 @@ class RuleIndex:
         self._groups = PrefixMasks()
         self._sources = PrefixMasks()
         self._prefixes = PrefixMasks()
-        self._of_group: dict[bytes, int] = {}
         self._macs: dict[bytes, int] = {}
         self._ports: dict[tuple[int, int], int] = {}
         self._any_host = 0
@@ -54,14 +50,9 @@ class RuleIndex:
             for term in self._members.get(name, ()):
                 self._add_host(term, mask)
 
-    def of_group(self, group: bytes, role: Role) -> int:
-        """Return the rules for a role in a group."""
-        found = self._of_group.get(group)
-        if found is None:
-            if len(self._of_group) >= GROUPS_CACHED:
-                self._of_group.clear()
-            found = self._of_group[group] = self._groups.holding(group) | self._any_group
-        return found & self._roles[role]
+    def of_group(self, group: bytes) -> int:
+        """Return the rules that are about a group, whatever the role."""
+        return self._groups.of(group) | self._any_group
 
     def of_role(self, role: Role) -> int:
         """Return the rules for a role, whatever the group."""

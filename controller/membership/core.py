@@ -89,7 +89,7 @@ class MembershipCore:
             self._advance(now, effects)
         port = self.ports.get((dpid, port_no))
         if port is not None and self._permits(port, now, effects):
-            self.tally.count("reports")
+            self.counters["reports"] += 1
             self.members_table.report(port, report, now, effects)
         return effects
 
@@ -125,7 +125,7 @@ class MembershipCore:
             for other_port in self.ports.values():
                 membership = other_port.groups.get(query.group)
                 if membership is not None and self._is_one_fabric(dpid, other_port.dpid):
-                    self.members_table.lower(membership, query.sources, limit)
+                    membership.lower(query.sources, limit, self.timers)
             self._advance(now, effects)
         return effects
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Protocol
 
 from controller.effects import Notice
@@ -54,12 +55,12 @@ class MembershipTally:
     __slots__ = ("counters", "interval_s")
 
     def __init__(self, interval_s: float) -> None:
-        self.counters: dict[str, int] = {}
+        self.counters: Counter[str] = Counter()
         self.interval_s = interval_s
 
     def count(self, reason: str) -> None:
         """Count an occurrence."""
-        self.counters[reason] = self.counters.get(reason, 0) + 1
+        self.counters[reason] += 1
 
     def warn(self, port: Noticed, reason: str, does: str, now: float, effects: list[MembershipEffect]) -> bool:
         """Count an occurrence and emit a notice of what the port does, unless one of the kind went out just now.

@@ -183,18 +183,6 @@ class HostMemberships:
                 return
         membership.queries = None
 
-    def lower(self, membership: PortGroup, sources: tuple[bytes, ...], limit: float) -> None:
-        """Lower a group's timers, or those of some sources, as another querier asks for them (RFC 9776, 6.6.1)."""
-        for state in membership.hosts.values():
-            if sources:
-                state.lower_sources(sources, limit)
-            else:
-                state.lower_group(limit)
-        if not sources:
-            membership.shared_expiry = min(membership.shared_expiry, limit)
-        for state in membership.hosts.values():
-            self._timers.arm(state, state.due_at())
-
     def addresses_moved(self, addresses: Iterable[bytes], effects: list[MembershipEffect]) -> None:
         """Look again at the hosts that report with these MAC and IP addresses."""
         for host in self.identities.using(addresses):
@@ -207,7 +195,7 @@ class HostMemberships:
         if others:
             self._judge(state, effects, others)
             self._offer(state)
-            self._publish(state.membership, effects)
+            self._publish(state.membership, state.membership.merged(), effects)
 
     def reconsider_refused(self, group: bytes, effects: list[MembershipEffect]) -> None:
         """Judge anew the memberships of a group that are refused."""
@@ -221,7 +209,7 @@ class HostMemberships:
             self._drop(state)
             touched[state.membership] = None
         for membership in touched:
-            self._publish(membership, effects)
+            self._publish(membership, membership.merged(), effects)
 
     def restore(
         self, port: MemberPort, ref: HostRef, group: bytes, saved: SavedMembership, effects: list[MembershipEffect]
@@ -305,10 +293,10 @@ class HostMemberships:
 
         False, with nothing done, where there is more to be looked at: no room, or a group that is treated otherwise.
         """
-        group, state = membership.group, HostMembership(membership, host)
-        if group_kind(group) is not GroupKind.ROUTABLE or self._excess(membership.port, state) is not None:
+        group = membership.group
+        if group_kind(group) is not GroupKind.ROUTABLE or self._excess(membership, host) is not None:
             return False
-        state.want_any(until)
+        state = HostMembership(membership, host, until)
         admitted = bool(self._admit(host.ref, group, None))
         if not admitted:
             effects.append(MembershipRefused(host.ref, group, None))
@@ -322,7 +310,7 @@ class HostMemberships:
         port = membership.port
         self._judge(state, effects)
         offer = state.admitted_offer()
-        while (excess := self._excess(port, state)) is not None:
+        while (excess := self._excess(membership, host)) is not None:
             if offer is None:
                 self._tally.count("refused-not-kept")
                 return None
@@ -339,25 +327,34 @@ class HostMemberships:
     ) -> None:
         """Store a new state, which adds `offer` to its port's interest, and is looked at no later than `due_at`."""
         membership, host = state.membership, state.host
-        group, port = membership.group, membership.port
-        port.link(state)
+        group, port, mac = membership.group, membership.port, host.ref[0]
+        is_link_scope, others = membership.is_link_scope, membership.hosts
         self.state_count += 1
-        if len(host.states) == 1:
+        host.group_count += not is_link_scope
+        if not host.states:
+            port.hosts[membership.family][mac] = host
             self.identities.enter(host)
-        if len(membership.hosts) == 1:
-            self._ports.setdefault(group, {})[port] = None
+        if not others:
+            port.groups[group] = membership
+            port.group_counts[is_link_scope] += 1
+            ports = self._ports.get(group)
+            if ports is None:
+                ports = self._ports[group] = {}
+            ports[port] = None
+        host.states[group] = others[mac] = state
         self._changed(group)
         self._timers.arm(state, due_at)
         if offer is None:
             port.refused[state] = None
-        else:
-            membership.set_offer(state, offer)
-            self.admitted_count += not membership.is_link_scope
-            self._publish(membership, effects)
+            return
+        state.offer = offer
+        self.admitted_count += not is_link_scope
+        if offer is ANY_SOURCE:
+            membership.open_count += 1
+        self._publish(membership, offer if offer is ANY_SOURCE else membership.merged(), effects)
 
-    def _excess(self, port: MemberPort, state: HostMembership) -> str | None:
-        limits, membership, host = self.limits, state.membership, state.host
-        is_link_scope = membership.is_link_scope
+    def _excess(self, membership: PortGroup, host: MemberHost) -> str | None:
+        limits, port, is_link_scope = self.limits, membership.port, membership.is_link_scope
         if self.state_count >= limits.states:
             return "limit-states"
         if not membership.hosts:
@@ -411,7 +408,7 @@ class HostMemberships:
             if can_ask and due > limit:
                 queries.ask_group(now, timing.last_member_count)
                 if membership.is_older(now):
-                    self.lower(membership, (), limit)
+                    membership.lower((), limit, self._timers)
         if ask.sources and version == LATEST_VERSION[family]:
             lowered = state.lower_sources(ask.sources, limit)
             if lowered:
@@ -424,7 +421,7 @@ class HostMemberships:
         for state in states:
             self._judge(state, effects, state.verdicts.keys())
             self._offer(state)
-            self._publish(state.membership, effects)
+            self._publish(state.membership, state.membership.merged(), effects)
 
     def _judge(
         self, state: HostMembership, effects: list[MembershipEffect], afresh: Collection[bytes | None] = ()
@@ -460,7 +457,7 @@ class HostMemberships:
             self._timers.arm(state, state.due_at())
             if not self._offer(state):
                 return
-        self._publish(state.membership, effects)
+        self._publish(state.membership, state.membership.merged(), effects)
 
     def _offer(self, state: HostMembership) -> bool:
         """Take over what the state now adds to the interest; tell whether that changed."""
@@ -493,8 +490,8 @@ class HostMemberships:
                 del self._ports[group]
         self._changed(group)
 
-    def _publish(self, membership: PortGroup, effects: list[MembershipEffect]) -> None:
-        merged, port = membership.merged(), membership.port
-        if merged != membership.interest:
-            membership.interest = merged
-            effects.append(_new(InterestChanged, (port.dpid, port.port_no, membership.group, merged)))
+    def _publish(self, membership: PortGroup, interest: Interest | None, effects: list[MembershipEffect]) -> None:
+        if interest != membership.interest:
+            membership.interest = interest
+            port = membership.port
+            effects.append(_new(InterestChanged, (port.dpid, port.port_no, membership.group, interest)))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest
 from controller.membership.limits import SmallTokenBucket
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.timers import TimedState
+from controller.membership.timers import TimedState, TimerQueue
 from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned, is_ssm_group
 from controller.wire.packets import RecordType
 
@@ -97,7 +97,7 @@ class HostMembership(TimedState):
     X in EXCLUDE mode; `excluded` is the list Y. `leaving`: the host said that it left, so reports of others on the
     port no longer count for it. `verdicts` caches admission: per source in INCLUDE mode, under None in EXCLUDE mode.
     `offer` is what the host adds to the port's interest, None where that is nothing. `is_false`: it was asked for
-    under an address that is not the host's own.
+    under an address that is not the host's own. A new one is INCLUDE {}, or EXCLUDE {} until `wants_any_until`.
     """
 
     __slots__ = (
@@ -113,12 +113,13 @@ class HostMembership(TimedState):
         "verdicts",
     )
 
-    def __init__(self, membership: PortGroup, host: MemberHost) -> None:
+    def __init__(self, membership: PortGroup, host: MemberHost, wants_any_until: float | None = None) -> None:
         self.armed_at = inf
         self.membership = membership
         self.host = host
-        self.mode = _INCLUDE
-        self.group_expiry = -inf
+        self.mode, self.group_expiry = _INCLUDE, -inf
+        if wants_any_until is not None:
+            self.mode, self.group_expiry = _EXCLUDE, wants_any_until
         self.timers: dict[bytes, float] = {}
         self.excluded = _NO_SOURCES
         self.leaving = False
@@ -366,6 +367,18 @@ class PortGroup:
         self.open_count += (offer is ANY_SOURCE) - (state.offer is ANY_SOURCE)
         state.offer = offer
 
+    def lower(self, sources: tuple[bytes, ...], limit: float, timers: TimerQueue) -> None:
+        """Lower the group's timers, or those of some sources, as another querier asks for them (RFC 9776, 6.6.1)."""
+        for state in self.hosts.values():
+            if sources:
+                state.lower_sources(sources, limit)
+            else:
+                state.lower_group(limit)
+        if not sources:
+            self.shared_expiry = min(self.shared_expiry, limit)
+        for state in self.hosts.values():
+            timers.arm(state, state.due_at())
+
     def merged(self) -> Interest | None:
         """Return the merged interest of the admitted hosts."""
         if self.open_count:
@@ -451,18 +464,6 @@ class MemberPort:
     def host_count(self) -> int:
         """The number of hosts with a membership, each family counted by itself."""
         return len(self.hosts[4]) + len(self.hosts[6])
-
-    def link(self, state: HostMembership) -> None:
-        """Enter a new state into the tables of this port."""
-        membership, host = state.membership, state.host
-        group, mac = membership.group, host.ref.mac
-        host.group_count += not membership.is_link_scope
-        if not host.states:
-            self.hosts[membership.family][mac] = host
-        if not membership.hosts:
-            self.groups[group] = membership
-            self.group_counts[membership.is_link_scope] += 1
-        host.states[group] = membership.hosts[mac] = state
 
     def unlink(self, state: HostMembership) -> None:
         """Take a state out of the tables, and its host and group with it where it was their last."""

@@ -76,13 +76,15 @@ class MulticastCore(MulticastStages):
 
     def handle(self, event: Any, now: float) -> list[Output]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""
-        now = self.restart.time(now)
-        outbox = self.outbox
+        restart, outbox = self.restart, self.outbox
+        restart.now = now
+        if restart.follows:
+            now = restart.stands_at_s
         outbox.now, outbox.effects = now, []
         self.handlers[type(event)](event, now)
         if not self.gate.room.is_quiet():
             self._serve_waiting(now)
-        return self.restart.told(outbox.effects)
+        return restart.told(outbox.effects) if restart.follows else outbox.effects
 
     @property
     def xid_tag(self) -> int:

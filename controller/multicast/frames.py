@@ -89,6 +89,7 @@ class MulticastIntake:
         self._senders = senders
         self._pending_writes = pending_writes
         self._membership_policer = membership_policer
+        self._budgets = membership_policer.budgets
         self._proxy = proxy
         self._apply = apply
         self._perform = perform
@@ -107,45 +108,53 @@ class MulticastIntake:
     def packet_received(self, event: PacketReceived, now: float) -> None:
         """Take one frame; nothing in it raises."""
         dpid, port_no, frame, _ = event
-        vlan_ports = self._vlan_ports
-        if not vlan_ports.is_used:
-            self._take(dpid, port_no, frame, now, 0)
-            return
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
-        if vlan_id is not None:
-            report = None
-            if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
-                report = decode_plain_report(frame, TAGGED_REPORT)
-            if report is None:
-                self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
-            elif (cut_off := self._membership_policer.take(dpid, port_no, 4, now)) is not None:
-                self._perform(cut_off)
-            else:
-                self._report_received(dpid, port_no, report, frame, now, vlan_id)
-            return
-        tag, untagged = without_tag(frame) or (None, frame)
-        vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
-        if vlan_id is None:
-            self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
-            return
-        if tag is not None:
-            vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
-        self._take(dpid, port_no, untagged, now, vlan_id)
-
-    def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
-        """Take a frame of a domain, without its tag."""
-        family = _control_family(frame)
-        if family:
-            cut_off = self._membership_policer.take(dpid, port_no, family, now)
-            if cut_off is not None:
-                self._perform(cut_off)
+        vlan_id = 0
+        if self._vlan_ports.is_used:
+            found = self._in_domain(dpid, port_no, frame, now)
+            if found is None:
                 return
+            vlan_id, frame = found
+        if len(frame) >= _IPV4_BYTES and frame[23] == PROTOCOL_IGMP and frame[12:14] == _IPV4:
+            family = 4
+        else:
+            family = _control_family(frame)
+        if family and not self._budgets[family].take(dpid, port_no, now):
+            self._perform(self._membership_policer.overdrawn(dpid, port_no, family, now))
+            return
         packet = decode_once(frame)
         if not family and type(packet) is not Data and (dpid, port_no) in self._edges:
             self._perform(self._senders.unreadable(dpid, port_no, _data_family(frame), now))
         handler = self._handlers.get(type(packet))
         if handler is not None:
             handler(dpid, port_no, packet, frame, now, vlan_id)
+
+    def _in_domain(self, dpid: int, port_no: int, frame: bytes, now: float) -> tuple[int, bytes] | None:
+        """Return the VLAN id of a frame, 0 for the fabric's own domain, and the frame without its tag.
+
+        None where that is all: a plain report of a VLAN is taken with its tag, and a frame that its port may not send
+        is counted.
+        """
+        vlan_ports = self._vlan_ports
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
+        if vlan_id is not None:
+            report = None
+            if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
+                report = decode_plain_report(frame, TAGGED_REPORT)
+            if report is None:
+                return vlan_id, frame[:12] + frame[16:]
+            if not self._budgets[4].take(dpid, port_no, now):
+                self._perform(self._membership_policer.overdrawn(dpid, port_no, 4, now))
+            else:
+                self._report_received(dpid, port_no, report, frame, now, vlan_id)
+            return None
+        tag, untagged = without_tag(frame) or (None, frame)
+        vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
+        if vlan_id is None:
+            self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
+            return None
+        if tag is not None:
+            vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
+        return vlan_id, untagged
 
     def port_removed(self, dpid: int, port_no: int) -> None:
         """Forget the budgets of a port that leads to hosts no more."""
@@ -303,16 +312,13 @@ def _untagged(frame: bytes) -> bytes:
 
 
 def _control_family(frame: bytes) -> int:
-    """Return the family of what switches hand over as IGMP, MLD or PIM, sound or not; 0 for anything else.
+    """Return the family of what switches hand over as MLD or PIM, sound or not; 0 for anything else but IGMP.
 
     They look behind extension headers, and so must whoever counts what they hand over.
     """
     size, ethertype = len(frame), frame[12:14]
     if ethertype == _IPV4 and size >= _IPV4_BYTES:
-        protocol = frame[23]
-        return (
-            4 if protocol == PROTOCOL_IGMP or (protocol == PROTOCOL_PIM and frame[30:34] == ALL_PIM_ROUTERS_V4) else 0
-        )
+        return 4 if frame[23] == PROTOCOL_PIM and frame[30:34] == ALL_PIM_ROUTERS_V4 else 0
     if ethertype != _IPV6 or size <= _IPV6_BYTES:
         return 0
     following, start = frame[20], _IPV6_BYTES

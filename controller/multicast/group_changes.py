@@ -21,7 +21,8 @@ class GroupChanges:
     def changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
         """Take note that a group changed, and who is known of it at a switch."""
         self._pending_writes.group_changed(group, now, dpid)
-        self._feed.groups.touch(group)
+        if self._feed.groups.bound:
+            self._feed.groups.touch(group)
         if self.followed_by is not None:
             self.followed_by(group)
         if self._registered.is_used and (carrier := self._registered.carrier(group)) != group:

@@ -62,14 +62,17 @@ class GroupRules:
 
     def set_queue(self, group: Group) -> bool:
         """Give a group the queue that follows from its senders; tell whether it is another one than before."""
-        former = group.queue_id
+        queue_id = group.queue_id
         if group.queues is not None:
-            group.queue_id = max(group.queues)
+            queue_id = max(group.queues)
         elif self.queue_of_group is not None:
-            group.queue_id = self.queue_of_group(address_of(group.address))
+            queue_id = self.queue_of_group(address_of(group.address) if group.vlan_id else group.address)
+        if queue_id == group.queue_id:
+            return False
+        group.queue_id = queue_id
         for alias in group.trees or ():
-            alias.queue_id = group.queue_id
-        return group.queue_id != former
+            alias.queue_id = queue_id
+        return True
 
     def lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
         """Return the entries of a switch; none where its version is not known."""

@@ -93,8 +93,8 @@ class GroupPlane:
         group = self.groups.get(address)
         if group is None:
             group = self._new_group(address)
-            is_plain = interest is ANY_SOURCE and group.is_fresh() and dpid in self._speaking_1_3
-            if is_plain and self.followed_by is None and not self.routers.of_group(address):
+            is_plain = interest is ANY_SOURCE and dpid in self._speaking_1_3 and self.followed_by is None
+            if is_plain and group.is_fresh() and not self.routers.of_group(address):
                 return self._first_member(group, dpid, port_no, now, urgency)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests

@@ -44,7 +44,7 @@ PROTOCOLS = {4: "IGMP", 6: "MLD"}
 
 
 class MembershipPolicer:
-    """Budgets of membership messages per port and family, and which ports are cut off.
+    """Budgets of membership messages per port, `budgets` by family, and which ports are cut off.
 
     The entries end by themselves. When a flood is over, `released` ports are to be asked for their members.
     """
@@ -55,12 +55,12 @@ class MembershipPolicer:
         self._counters = counters
         self._versions: dict[int, int] = {}
         rate, burst = _budget(limits)
-        self._buckets = {family: PortBuckets(rate, burst) for family in PROTOCOLS}
+        self.budgets = {family: PortBuckets(rate, burst) for family in PROTOCOLS}
         self._floods: dict[tuple[Place, int], float] = {}
 
     def set_limits(self, limits: Limits) -> None:
         """Go by other limits from now on."""
-        for buckets in self._buckets.values():
+        for buckets in self.budgets.values():
             buckets.set_rate(*_budget(limits))
 
     def switch_connected(self, dpid: int, ofp_version: int) -> None:
@@ -69,15 +69,13 @@ class MembershipPolicer:
 
     def port_removed(self, dpid: int, port_no: int) -> None:
         """Forget a port that leads to hosts no more."""
-        for family, buckets in self._buckets.items():
+        for family, buckets in self.budgets.items():
             buckets.forget(dpid, port_no)
             self._floods.pop(((dpid, port_no), family), None)
 
-    def take(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect] | None:
-        """Count a message; return what cuts its port off where it is to be left unread, None where it is not."""
-        buckets = self._buckets[family]
-        if buckets.take(dpid, port_no, now):
-            return None
+    def overdrawn(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect]:
+        """Count a message for which a port has no budget left; return what cuts the port off, unless it is."""
+        buckets = self.budgets[family]
         self._counters["membership-flood"] += 1
         if not buckets.cut_off(dpid, port_no, now, CUT_S):
             return []

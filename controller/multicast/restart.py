@@ -47,7 +47,8 @@ class Restart:
     """Gives a core what it knew, but for what was heard in VLANs that the policy does not put its port in any more.
 
     `handlers` are those of the events that tell of it. `due_s` is when `advance` goes on, None where all is put back.
-    `follows` tells whether the core follows another controller's log, and does not lead.
+    `follows` tells whether the core follows another controller's log, and does not lead: time stands at
+    `stands_at_s` in it then. `now` is the time outside, which the core keeps.
     """
 
     def __init__(
@@ -88,9 +89,9 @@ class Restart:
         self._grace = grace
         self._perform = perform
         self.due_s: float | None = None
-        self._now = 0.0
+        self.now = 0.0
         self.follows = False
-        self._stands_at_s = 0.0
+        self.stands_at_s = 0.0
         self._following = make_following()
         self._is_taken = False
         self._steps: Iterator[int] = iter(())
@@ -112,21 +113,16 @@ class Restart:
         """Whether something is still to be put back, or may be told yet by the controller that leads."""
         return self.due_s is not None or self.follows
 
-    def time(self, now: float) -> float:
-        """Return what time it is in the core: none passes while it follows."""
-        self._now = now
-        return self._stands_at_s if self.follows else now
-
     def told(self, effects: list[Any]) -> list[Any]:
-        """Return what is done of what followed in the core: while it follows, its edits and its words go nowhere.
+        """Return what is done of what followed in a core that follows: its edits and its words go nowhere.
 
         Which switches are drained others in the process are to know then too, who have no log of their own.
         """
-        return [effect for effect in effects if type(effect) in _TOLD_FOLLOWING] if self.follows else effects
+        return [effect for effect in effects if type(effect) in _TOLD_FOLLOWING]
 
     def advance(self) -> None:
         """Put the next slice back, or take the next slice of what is followed in."""
-        self.due_s = self._now
+        self.due_s = self.now
         spent = 0
         for cost in self._steps:
             spent += cost
@@ -136,7 +132,7 @@ class Restart:
         if self.follows and not self._is_taken:
             return
         self.follows = False
-        self._grace.begin(self._now)
+        self._grace.begin(self.now)
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Serve ports to hosts at once where they are known as of now, and ask their hosts."""
@@ -161,7 +157,7 @@ class Restart:
     def _follow(self) -> None:
         """Have what waits taken in."""
         if not self.follows:
-            self.follows, self._stands_at_s = True, self._now
+            self.follows, self.stands_at_s = True, self.now
         if self.due_s is None:
             self._steps = self._follow_steps()
             self.advance()
@@ -169,15 +165,15 @@ class Restart:
     def _follow_steps(self) -> Iterator[int]:
         """Take in what is followed; where this core leads then, have time go on for all that it knows."""
         while self._following:
-            yield self._following.step(self._stands_at_s)
+            yield self._following.step(self.stands_at_s)
         if not self._is_taken:
             return
-        later_s = self._now - self._stands_at_s
+        later_s = self.now - self.stands_at_s
         for _, membership in self._memberships.all():
             for _ in postpone(membership, later_s):
                 yield 1
         self._senders.postpone(later_s)
-        yield from self._following.end(self._now)
+        yield from self._following.end(self.now)
         self._following = self._make_following()
 
     def _log_read(self, event: LogRead, _now: float) -> None:
@@ -198,30 +194,30 @@ class Restart:
         self._journal.trees_known(restored.groups)
         yield from self._restore(restored, "entries of the log")
         for entry in entries:
-            self._journal.was_read(entry, self._now)
+            self._journal.was_read(entry, self.now)
             yield 1
         if restored.faults:
-            self._pending_writes.begin_anew(self._now)
+            self._pending_writes.begin_anew(self.now)
 
     def _journal_steps(self, records: tuple[dict[str, Any], ...]) -> Iterator[int]:
         """Take over the journal of a version before, all of which the log is told."""
         restored = read_records(records, self._operator.static.groups())
         yield from self._restore(restored, "records of the journal")
-        self._pending_writes.begin_anew(self._now)
+        self._pending_writes.begin_anew(self.now)
 
     def _restore(self, restored: Restored, what: str) -> Iterator[int]:
-        self._operator.restore(restored.operator, self._now)
+        self._operator.restore(restored.operator, self.now)
         self._journal.assume(restored.topology)
         for event in restored.topology:
-            self._topology.apply(event, self._now)
+            self._topology.apply(event, self.now)
             yield TOPOLOGY_COST
         for dpid, port_no in sorted(self._switches.edges):  # none is served before discovery has confirmed it
-            self._edge_ports.suspended(dpid, port_no, self._now)
+            self._edge_ports.suspended(dpid, port_no, self.now)
             yield TOPOLOGY_COST
         for vlan_id, routers in restored.routers.items():
             known = [record for record in routers if is_in_domain(record, vlan_id, self._vlan_ports)]
             self._following_members.apply(
-                self._memberships.of(vlan_id).restore(known, self._now), self._now, vlan_id=vlan_id
+                self._memberships.of(vlan_id).restore(known, self.now), self.now, vlan_id=vlan_id
             )
         for group in self._receivers_first(restored.groups):
             yield from self._restore_group(group)
@@ -237,16 +233,16 @@ class Restart:
         self._plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
             if is_in_domain(record, vlan_id, self._vlan_ports):
-                effects = self._memberships.of(vlan_id).restore((record,), self._now)
-                self._following_members.apply(effects, self._now, vlan_id=vlan_id)
+                effects = self._memberships.of(vlan_id).restore((record,), self.now)
+                self._following_members.apply(effects, self.now, vlan_id=vlan_id)
             yield MEMBER_COST
         for key, sender in group.senders:
             if self._vlan_ports.has(key.dpid, key.port_no, vlan_id):
-                self._perform(self._senders.restore(address, key, sender, self._now))
+                self._perform(self._senders.restore(address, key, sender, self.now))
             yield SENDER_COST
-        self._perform(self._plane.adopt(address, group.links, group.tree_version, self._now))
+        self._perform(self._plane.adopt(address, group.links, group.tree_version, self.now))
         for alias in group.aliases:
-            self._perform(self._plane.adopt(address, alias.links, alias.tree_version, self._now, alias.number))
+            self._perform(self._plane.adopt(address, alias.links, alias.tree_version, self.now, alias.number))
         yield GROUP_COST
 
     def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:

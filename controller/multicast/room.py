@@ -30,11 +30,14 @@ class Room:
 
     def has(self, group: bytes) -> bool:
         """Tell whether a group has a tree already, or there is room for one more."""
-        return self._holds(group) or self._is_wide() or self._used() < self.bound
+        return self._holds(group) or self._used() < self.bound
 
     def refuses(self, group: bytes, receives: bool) -> bool:
         """Tell whether a group, with a receiver or with senders alone, must wait; it is remembered then."""
-        if self._is_wide() or self._holds(group) or group in self._promised or self._used() < self.bound:
+        trees = self._plane.forest.trees
+        if len(trees) + len(self._promised) < self.bound:  # for less than `_used` takes
+            return False
+        if self._holds(group) or group in self._promised or self._used() < self.bound:
             return False
         if receives and self._enough_unheard() is not None:
             return False
@@ -46,14 +49,16 @@ class Room:
 
     def promise(self, group: bytes) -> None:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
-        if self._holds(group) or group in self._promised:
+        trees, promised = self._plane.forest.trees, self._promised
+        if group in promised or (group in trees and group not in self._giving_way):
             return
-        if not self._is_wide() and (unheard := self._enough_unheard()) is not None:
+        is_wide = len(trees) + len(promised) < self.bound
+        if not is_wide and (unheard := self._enough_unheard()) is not None:
             self._giving_way.update(dict.fromkeys(unheard))
         if group in self._giving_way:
             del self._giving_way[group]
         else:
-            self._promised.add(group)
+            promised.add(group)
         if self._sending or self._receiving:
             self.served(group)
 
@@ -107,10 +112,6 @@ class Room:
     def _holds(self, group: bytes) -> bool:
         """Tell whether a group has a tree, and keeps it."""
         return group in self._plane.forest.trees and group not in self._giving_way
-
-    def _is_wide(self) -> bool:
-        """Tell, for less than `_used` takes, whether there is room for one more even if no tree gives way."""
-        return len(self._plane.forest.trees) + len(self._promised) < self.bound
 
     def _used(self) -> int:
         plane = self._plane

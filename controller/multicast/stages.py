@@ -124,7 +124,6 @@ class MulticastStages:
 
         self.swapping = Swapping(self.plane, self.installer, self.group_changes, self.gate.host)
         self.swapping.use(policy.overcommit, policy.tenants, now)
-        self.group_changes.followed_by = self.swapping.touch
         self.installer.listens = partial(_listens, returning, self.swapping)
 
         # Members and senders

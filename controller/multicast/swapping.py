@@ -119,6 +119,7 @@ class Swapping:
         self.is_used = self._is_refused = policy.mode != OFF
         self._plane.starts_out = self._starts_out if self.is_used else None
         self._plane.ended = self.forget if self.is_used else None
+        self._changes.followed_by = self.touch if self.is_used else None
         self.readings.is_used = self.is_used
         self._carried.use(policy)
         self._faults.clear()
@@ -171,7 +172,7 @@ class Swapping:
 
     def touch(self, address: bytes) -> None:
         """Have it looked at what entries a group has now: soon, or where it is in and has ample room when needed."""
-        if self.is_used and (group := self._plane.groups.get(address)) is not None:
+        if (group := self._plane.groups.get(address)) is not None:
             accounts = self.accounts
             (accounts.behind if accounts.is_ample and not group.is_out else self._touched)[address] = None
 

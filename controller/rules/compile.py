@@ -202,6 +202,9 @@ def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version
 
 
 def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
+    if source is None and not tree_version and len(group) == 4:
+        mac = group_mac(group)
+        return _new(Match, (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, None))
     bits = 8 * len(group)
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits

@@ -184,7 +184,7 @@ class Installer(Errands):
     def put(self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
         switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self._plans.ready
-        plain: list[tuple[OwnerState, FlowEntry]] = []
+        states: list[OwnerState] = []
         for dpid, rule in entries:
             state = switches.get(dpid)
             if (
@@ -200,16 +200,16 @@ class Installer(Errands):
                 or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             ):
                 return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
-            plain.append((state, rule))
+            states.append(state)
         timed, due = self.clock.current, self._datapath.due
-        for state, rule in plain:
+        for state, (dpid, rule) in zip(states, entries, strict=True):
             key = rule[0]
             state.desired[key] = rule
             if timed is not None:
                 timed.entry_count += 1
                 state.add_timed(key, (timed,))
             state.lanes.add(key, urgency)
-            due[state.dpid] = state.datapath
+            due[dpid] = state.datapath
         return self._flush(now)
 
     def hurry(self, dpid: int, key: FlowKey) -> None:
@@ -439,10 +439,10 @@ class Installer(Errands):
 
     def _flush(self, now: float) -> list[Effect]:
         """Let plans go on, send what can be sent, and return all effects."""
-        self._datapath.flush(now)
-        effects = self.take_effects() if self._effects or self._notices.given else []
-        sent = self._datapath.take_effects()
-        return [*effects, *sent] if effects and sent else effects or sent
+        datapath = self._datapath
+        datapath.flush(now)
+        sent = datapath.take_effects()
+        return [*self.take_effects(), *sent] if self._effects or self._notices.given else sent
 
     def _plan_stages(
         self, stages: Sequence[Sequence[tuple[int, Edit]]], refused: set[Origin]

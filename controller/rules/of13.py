@@ -44,7 +44,15 @@ from controller.rules.openflow import (
     tag_problem,
     vlan_id_problem,
 )
-from controller.rules.oxm import MATCHES, OFPMT_OXM, OFPVID_PRESENT, VLAN_VID, decode_match, match_bytes
+from controller.rules.oxm import (
+    MATCHES,
+    OFPMT_OXM,
+    OFPVID_PRESENT,
+    VLAN_VID,
+    decode_match,
+    match_bytes,
+    new_match_bytes,
+)
 from controller.wire.ethernet import ETHERTYPE_VLAN
 
 VERSION = 4
@@ -106,9 +114,9 @@ def expressible(rule: FlowEntry) -> str | None:
     """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
     actions = rule[1]
     asked = rule[0][2]
-    if actions in (_plain if asked[12] is None else _in_vlan) and asked in MATCHES:
+    match = MATCHES.get(asked) or new_match_bytes(asked)
+    if actions in (_plain if asked[12] is None else _in_vlan) and type(match) is bytes:
         return None
-    match = match_bytes(rule.key.match)
     if isinstance(match, str):
         return match
     if actions in _plain or (_asks_for_tag(rule), actions) in _tagging:

@@ -34,46 +34,57 @@ _VID_BITS = 0x1FFF
 _ANY_TAG = _HH.pack(OFPVID_PRESENT, OFPVID_PRESENT)
 """Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
-_GROUP_SHAPE = (None, (None, ETH_TYPE_IPV4, None, None, None), (32, None, None, False, None))
-"""What a match has before, between and after eth_dst and ip_dst that names an IPv4 group by these alone."""
 _GROUP_START = _HH.pack(OFPMT_OXM, 28) + _ETH_DST
 _GROUP_MIDDLE = _ETH_TYPE + _U16.pack(ETH_TYPE_IPV4) + _DST[4][0]
 _GROUP_END = bytes(4)
-"""Such a match encoded, without the two addresses: joins of new groups bring a new one each."""
+"""A match of an IPv4 group by MAC and IP address alone, without the two: joins of new groups bring a new one each."""
 
 MATCHES: dict[Match, bytes] = {}
-"""Encoded matches; `match_bytes` fills it."""
+"""Encoded matches; `new_match_bytes` fills it."""
 _decoded: dict[bytes, tuple[Match, bool]] = {}
 
 
 def match_bytes(match: Match) -> bytes | str:
     """Return the encoded match with its padding, or why it cannot be said."""
-    encoded = MATCHES.get(match)
+    return MATCHES.get(match) or new_match_bytes(match)
+
+
+def new_match_bytes(match: Match) -> bytes | str:
+    """Return what `match_bytes` does, and keep the encoded match, which is not kept yet."""
+    encoded = _of_ipv4_group(match)
     if encoded is None:
-        encoded = _of_ipv4_group(match)
-        if encoded is None:
-            reason = match_problem(match)
-            if reason is not None:
-                return reason
-            encoded = _encode(match)
-        if len(MATCHES) >= MATCHES_CACHED:
-            MATCHES.clear()
-        MATCHES[match] = encoded
+        reason = match_problem(match)
+        if reason is not None:
+            return reason
+        encoded = _encode(match)
+    if len(MATCHES) >= MATCHES_CACHED:
+        MATCHES.clear()
+    MATCHES[match] = encoded
     return encoded
 
 
 def _of_ipv4_group(match: Match) -> bytes | None:
     """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
-    eth_dst, ip_dst = match[1], match[7]
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
     if (
-        eth_dst is None
+        eth_type != ETH_TYPE_IPV4
+        or dst_bits != 32
+        or eth_dst is None
         or ip_dst is None
-        or (match[0], match[2:7], match[8:]) != _GROUP_SHAPE
         or len(eth_dst) != 6
         or len(ip_dst) != 4
+        or in_port is not None
+        or eth_src is not None
+        or ip_proto is not None
+        or ip_src is not None
+        or src_bits is not None
+        or icmpv6 is not None
+        or mask is not None
+        or tag
+        or vlan is not None
     ):
         return None
-    return b"".join((_GROUP_START, eth_dst, _GROUP_MIDDLE, ip_dst, _GROUP_END))
+    return _GROUP_START + eth_dst + _GROUP_MIDDLE + ip_dst + _GROUP_END
 
 
 def _encode(match: Match) -> bytes:

@@ -17,6 +17,8 @@ _VLAN = re.compile(r"[1-9][0-9]{0,3}\Z")
 
 BROADCAST_MAC = b"\xff" * 6
 
+_OCTETS = tuple(map(str, range(256)))
+
 _MAC_STARTS = tuple(bytes((0x01, 0x00, 0x5E, second & 0x7F)) for second in range(256))
 """How the Ethernet address of an IPv4 group begins, by the group's second byte."""
 
@@ -25,7 +27,8 @@ _MAC_STARTS = tuple(bytes((0x01, 0x00, 0x5E, second & 0x7F)) for second in range
 def format_ip(address: bytes) -> str:
     """Return the usual text of an IPv4 (4 bytes) or IPv6 (16 bytes) address; in a VLAN ``@`` and its id follow."""
     if len(address) == 4:
-        return ".".join(map(str, address))
+        first, second, third, fourth = address
+        return f"{_OCTETS[first]}.{_OCTETS[second]}.{_OCTETS[third]}.{_OCTETS[fourth]}"
     if len(address) != 16 and (vlan_id := domain_of(address)):
         return f"{format_ip(address_of(address))}@{vlan_id}"
     return str(ipaddress.ip_address(address))
