@@ -101,6 +101,7 @@ class MulticastCore(MulticastStages):
             self.pending_writes.due_s,
             self.senders.next_deadline(),
             self.tagged.next_deadline(),
+            self.stale.next_deadline(),
             self.membership_policer.next_deadline(),
             self.proxy.next_deadline(),
             self.aliases.next_deadline(),
@@ -147,6 +148,7 @@ class MulticastCore(MulticastStages):
         self.senders.switch_version(event.dpid, event.ofp_version)
         self.swapping.switch_connected(event.dpid)
         self.tagged.switch_connected(event.dpid, now)
+        self.stale.switch_connected(event.dpid, now)
         self.membership_policer.switch_connected(event.dpid, event.ofp_version)
         self.sections.switch_connected(event, now)
         self.outbox.effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
@@ -156,6 +158,7 @@ class MulticastCore(MulticastStages):
         self.switches.connected.discard(event.dpid)
         self.flooding.switch_disconnected(event.dpid)
         self.tagged.switch_disconnected(event.dpid)
+        self.stale.switch_disconnected(event.dpid)
         self.outbox.effects += self.installer.switch_disconnected(event.dpid, now)
         self.sections.switch_disconnected(event.dpid, now)
 
@@ -185,6 +188,8 @@ class MulticastCore(MulticastStages):
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
         if self.tagged.owns_poll(event):
             self.outbox.effects += self.tagged.flow_stats_received(event, now)
+        elif self.stale.owns_poll(event):
+            self.outbox.effects += self.stale.flow_stats_received(event, now)
         elif not self.senders.owns_poll(event):
             self._installer_event(event, now)
             self._switch_read(event.dpid, now)
@@ -206,6 +211,7 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.installer.on_deadline(now)
         self.outbox.effects += self.senders.on_deadline(now)
         self.outbox.effects += self.tagged.on_deadline(now)
+        self.outbox.effects += self.stale.on_deadline(now)
         for (dpid, port_no), family, notice in self.membership_policer.released(now):
             self.outbox.effects.append(notice)
             self.following_members.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)

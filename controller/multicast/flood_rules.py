@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, ingresses, vlan_oifs
 from controller.multicast.switch_ports import SwitchPorts
-from controller.rules.compile import RuleSet
+from controller.rules.compile import RuleSet, versioned_mac
+from controller.rules.cookies import STALE_VERSION_COOKIE
 from controller.rules.model import OFPP_CONTROLLER, Action, FlowEntry, FlowKey, Match, Output, PopVlan, PushVlan
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
+    FORWARD,
     IPPROTO_ICMPV6,
     IPPROTO_IGMP,
     IPPROTO_PIM,
@@ -24,8 +26,10 @@ from controller.rules.pipeline import (
     PRIORITY_MEMBERSHIP,
     PRIORITY_PIM,
     PRIORITY_PIM_VLAN,
+    PRIORITY_STALE_VERSION,
     PRIORITY_UNKNOWN_SENDER,
     VLAN_ADMIT,
+    VLAN_FORWARD,
     at_port,
 )
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, parse_ip
@@ -53,9 +57,10 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
     if ports.ofp_version == OPENFLOW_1_0:
         return _old_rules(ports, trunks, cookie)
     own = _Table(ADMIT, ports, cookie)
+    stale = _stale_versions(FORWARD) if ports.counts_stale_versions else {}
     if ports.vlans is None:
         own.flood(trunks, _flooded(ports, ports.edges))
-        return own.rules
+        return own.rules | stale
     of_own = ports.vlans.get(0, NO_OIFS).untagged
     own.flood(trunks, _flooded(ports, of_own), of_own)
     tagged = _Table(VLAN_ADMIT, ports, cookie)
@@ -64,7 +69,23 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
     for vlan_id, oifs in ports.vlans.items():
         if vlan_id:
             tagged.flood_vlan(vlan_id, trunks, _flooded(ports, oifs.tagged), _flooded(ports, oifs.untagged))
-    return own.rules | tagged.rules
+    if ports.counts_stale_versions:
+        stale |= _stale_versions(VLAN_FORWARD)
+    return own.rules | tagged.rules | stale
+
+
+def _stale_versions(table: int) -> RuleSet:
+    """Return the entries that drop packets of groups that have a tree version, where no tree of theirs is known.
+
+    Hosts cannot send such packets: those of groups are admitted by their addresses at the port where they enter.
+    """
+    rules: RuleSet = {}
+    for eth_type, group, bits in (_ALL_V4, _ALL_V6):
+        mac = versioned_mac(group, 1)
+        match = in_prefix(eth_type, group, bits)._replace(eth_dst=mac[:1] + bytes(5), eth_dst_mask=b"\xff" + bytes(5))
+        key = FlowKey(table, PRIORITY_STALE_VERSION, match)
+        rules[key] = FlowEntry(key, (), STALE_VERSION_COOKIE)
+    return rules
 
 
 def _old_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> RuleSet:

@@ -118,4 +118,6 @@ class FloodSchedule:
         known = SwitchPorts(switches.versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)
         if vlan_ports.passes_double_tagged:
             known = known._replace(passes_double_tagged=True)
+        if self._plane.aliases.is_used:
+            known = known._replace(counts_stale_versions=True)
         return with_legs(known, fabric, dpid) if fabric.aggregations.is_used else known

@@ -30,6 +30,7 @@ from controller.multicast.restart import Restart
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import LoadedPolicy, forest_of, membership_limits, membership_settings
+from controller.multicast.stale_versions import StaleVersions
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
@@ -64,6 +65,7 @@ class PolicyFollower:
         swapping: Swapping,
         senders: SenderTable,
         tagged: TaggedFrames,
+        stale: StaleVersions,
         membership_policer: MembershipPolicer,
         edge_ports: EdgePorts,
         following_members: MembershipEffects,
@@ -93,6 +95,7 @@ class PolicyFollower:
         self._swapping = swapping
         self._senders = senders
         self._tagged = tagged
+        self._stale = stale
         self._membership_policer = membership_policer
         self._edge_ports = edge_ports
         self._following_members = following_members
@@ -115,9 +118,13 @@ class PolicyFollower:
         if marks_otherwise:
             self._reconsideration.concern.add_role(Role.SENDER)
         self._installer.use_policy(policy.check.interval_s, policy.edits)
-        self._tagged.use_check_interval(policy.check.interval_s, now)
+        for drops in (self._tagged, self._stale):
+            drops.use_check_interval(policy.check.interval_s, now)
         self._membership_policer.set_limits(limits)
+        had_aliases = self._aliases.trees.is_used
         self._aliases.use(policy, now)
+        if self._aliases.trees.is_used is not had_aliases:
+            self._follow_use_of_aliases(now)
         self._swapping.use(policy.overcommit, policy.tenants, now)
         self._set_membership(before, reworded, now)
         self._senders.set_limits(
@@ -136,6 +143,12 @@ class PolicyFollower:
         self._static.policy_loaded(policy.static_members, now)
         if reworded or marks_otherwise or policy.registrations != before.registrations:
             self._reconsideration.begin(now)
+
+    def _follow_use_of_aliases(self, now: float) -> None:
+        """Have switches count packets of trees that they do not know, or not any more."""
+        self._flooding.soon(now, *self._fabric.ofp_versions())
+        for dpid in sorted(self._switches.connected):
+            self._stale.switch_connected(dpid, now)
 
     def _build_trees_anew(self, now: float) -> None:
         """Build all trees anew as the policy wants them now."""

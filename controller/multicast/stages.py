@@ -53,6 +53,7 @@ from controller.multicast.router_view import RouterView
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import LoadedPolicy, forest_of, membership_limits, membership_settings
+from controller.multicast.stale_versions import StaleVersions
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.status_view import StatusView
 from controller.multicast.swapping import Swapping
@@ -144,7 +145,9 @@ class MulticastStages:
             timeout_s=policy.multicast.sender_timeout_s,
         )
         self.tagged = TaggedFrames(self.installer, self.counters)
-        self.tagged.use_check_interval(policy.check.interval_s, now)
+        self.stale = StaleVersions(self.installer, self.counters, self.plane.aliases)
+        for drops in (self.tagged, self.stale):
+            drops.use_check_interval(policy.check.interval_s, now)
         self.membership_policer = MembershipPolicer(self.installer, self.counters, limits, self.vlan_ports)
         self.preemption = Preemption(self.gate.room, self.senders, perform)
         self.static = StaticMembers(
@@ -385,6 +388,7 @@ class MulticastStages:
             self.swapping,
             self.senders,
             self.tagged,
+            self.stale,
             self.membership_policer,
             self.edge_ports,
             self.following_members,

@@ -21,7 +21,7 @@ class SwitchPorts(NamedTuple):
     MAC address of the host that sent it by another switch, and the leg. A switch that is not `connected`
     may go on forwarding by what it holds. `vlans` are the ports by VLAN, None where no port of the fabric is in one.
     Frames to groups that have a second tag behind that of a VLAN are flooded too where `passes_double_tagged` says
-    so.
+    so. `counts_stale_versions` tells whether packets of trees that the switch does not know are dropped apart.
     """
 
     ofp_version: int
@@ -33,6 +33,7 @@ class SwitchPorts(NamedTuple):
     quiet: frozenset[int] = frozenset()
     unheard: tuple[tuple[int | bytes, int], ...] = ()
     passes_double_tagged: bool = False
+    counts_stale_versions: bool = False
 
     def opened(self, port_no: int) -> SwitchPorts:
         """Return the ports of which one leads to a switch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from controller.rules.pipeline import DISCOVERY_TAG, SENDER_COOKIE_BIT
+from controller.rules.pipeline import DISCOVERY_TAG, MULTICAST_TAG, SENDER_COOKIE_BIT
 
 _DIGEST_BYTES = 6
 _GROUP_ORIGIN = blake2b(b"('group', ", digest_size=_DIGEST_BYTES)
@@ -32,3 +32,6 @@ def group_cookie(app_tag: int, group: bytes) -> int:
 
 VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))
 """Of the entries that drop frames with a VLAN tag, so that their counters can be read alone."""
+
+STALE_VERSION_COOKIE = cookie_of(MULTICAST_TAG, "stale-version") & ~SENDER_COOKIE_BIT
+"""Of the entries that drop packets of groups whose tree version a switch does not know."""

@@ -21,6 +21,7 @@ from controller.effects import (
     ActionTaken,
     ApplyEdits,
     Edit,
+    EntriesLost,
     Notice,
     Put,
     RequestFlows,
@@ -116,6 +117,7 @@ class World:
         self.log = MemoryLog()
         self.outcomes: list[ActionTaken | ActionRefused] = []
         self.told_drained: tuple[int, ...] = ()
+        self.told_lost: list[int] = []
         self.packet_outs: list[tuple[Place, bytes]] = []
         self.applied = 0
         self.is_hasty = False
@@ -220,6 +222,8 @@ class World:
             self.outcomes.append(effect)
         elif isinstance(effect, SwitchesDrained):
             self.told_drained = effect.dpids
+        elif isinstance(effect, EntriesLost):
+            self.told_lost.append(effect.dpid)
         else:
             raise AssertionError(effect)
 

@@ -14,6 +14,7 @@ from controller.events import DeadlineReached, SwitchDisconnected
 from controller.kernel.domains import in_domain
 from controller.multicast.events import PolicyLoaded
 from controller.rules.compile import tree_version_of
+from controller.rules.cookies import STALE_VERSION_COOKIE
 from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.wire.addresses import parse_ip
 from controller.wire.ethernet import with_tag
@@ -109,7 +110,13 @@ def test_groups_that_the_policy_gives_no_aliases_are_as_ever(make_world, graph, 
     plain, aliased = (make_world(graph, policy, version) for policy in (OPEN, ALIASED))
     for world in (plain, aliased):
         started(world, group=OTHER)
-    assert plain.rules() == aliased.rules()
+    found = aliased.rules()
+    for rules in found.values():
+        counting = [key for key, rule in rules.items() if rule.cookie == STALE_VERSION_COOKIE]
+        assert len(counting) == (0 if version == 1 else 2), "those that are there whatever groups exist"
+        for key in counting:
+            del rules[key]
+    assert found == plain.rules()
 
 
 def test_a_group_under_packets_gets_trees_and_gives_them_up(make_world, graph, version):
