@@ -21,7 +21,7 @@ from apps.openflow.app import TableKeeper
 from apps.openflow.bus import AlarmReported, DrainsChanged, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
+from apps.openflow.framework import DATAPATHS, NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
 from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import required_modules
@@ -34,10 +34,11 @@ from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
 from controller.events import DeadlineReached, JournalLost, SwitchesDrained
 from controller.log import LogPart, WriteLog
+from controller.maintenance.model import DAY_S
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
+from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead, MaintenanceLooked
 from controller.multicast.present import present_decisions
 from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
@@ -88,7 +89,12 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
             {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD) if name != FORGET_SWITCH}
             | self.table_checks.actions()
             | FindingsSearch(self, self._begin_search).actions(),
-            {**sections.by_name(), "policy": self._policy, "staged": self.staged.documents},
+            {
+                **sections.by_name(),
+                "policy": self._policy,
+                "staged": self.staged.documents,
+                "maintenance": self.core.campaigns.section,
+            },
             self._refresh,
         )
         self._perform[ActionTaken] = self._perform[ActionRefused] = self._outcomes.append
@@ -183,6 +189,14 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self.staged.look()
         self.log.watch()
         self._look_at_troubles()
+        self._look_at_campaign()
+
+    def _look_at_campaign(self) -> None:
+        """Have a campaign of maintenance go on."""
+        if self.core.campaigns.is_under_way and not self.core.restart.is_under_way:
+            local = time.localtime()
+            second_of_day = 3600 * local.tm_hour + 60 * local.tm_min + local.tm_sec
+            self.feed(MaintenanceLooked(second_of_day % DAY_S, DATAPATHS.core.unsettled()))
 
     def _present(self) -> Iterator[Audit]:
         return present_decisions(self.core.gate, self.core.memberships, self.core.plane)

@@ -85,6 +85,23 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt watch ports --switch 3", "the ports of one switch"),
         ("vsrt watch events --json", "each event as a line of JSON"),
     ),
+    "vsrt maintain": (
+        ("vsrt maintain plan", "in which order, and whose hosts would lose packets"),
+        ("vsrt maintain start --select tier=core --hook ./upgrade", "./upgrade is run for each drained switch"),
+    ),
+    "vsrt maintain plan": (("vsrt maintain plan --disruptive", "every switch, ToRs too"),),
+    "vsrt maintain start": (
+        ("vsrt maintain start leaf1 spine2 --disruptive --hook ./upgrade", "two switches"),
+        ("vsrt maintain start --disruptive --restarts --window 22:00-06:00 --hook ./upgrade", "by night"),
+    ),
+    "vsrt maintain status": (("vsrt maintain status --json", "one JSON document"),),
+    "vsrt maintain pause": (("vsrt maintain pause", "those in work come to their end"),),
+    "vsrt maintain resume": (
+        ("vsrt maintain resume", "after a pause, where the command still runs"),
+        ("vsrt maintain resume --hook ./upgrade", "after a failure was seen after, or the command was killed"),
+    ),
+    "vsrt maintain skip": (("vsrt maintain skip leaf3", "it stays as it is"),),
+    "vsrt maintain abort": (("vsrt maintain abort", "what is drained for nothing is used again"),),
     "vsrt check": (
         ("vsrt check", "what switches hold against what they shall; nothing is changed"),
         ("vsrt check --repair --switch leaf1", "have what differs at one switch put right"),

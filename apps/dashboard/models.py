@@ -8,6 +8,7 @@ from pydantic import Field
 
 from apps.dashboard.class_models import ClassModel, FlowTableModel, PortQueueModel
 from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel
+from apps.dashboard.maintenance_models import MaintenanceModel
 from apps.dashboard.model_parts import (
     Described,
     Dpid,
@@ -488,5 +489,6 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "classes": ClassModel,
     "queues": PortQueueModel,
     "tables": FlowTableModel,
+    "maintenance": MaintenanceModel,
 }
 """The form of the documents of each list."""

@@ -111,13 +111,14 @@ LISTS = {
     "classes": List("classes"),
     "queues": List("queues"),
     "tables": List("tables"),
+    "maintenance": List("maintenance"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
-    "tables",
+    *("tables", "maintenance"),
 )
 """The sections that can be followed."""
 

@@ -43,6 +43,7 @@ ALIASES = gauge("vsrt_aliases", "Further trees that groups have, those that are 
 ALIAS_POOL = gauge("vsrt_alias_pool", "Further trees that all groups together may have.")
 ALIAS_MOVES = counter("vsrt_alias_moves_total", "Further trees given to groups, by algorithm (goal, efficiency).")
 GROUPS_OUT = gauge("vsrt_groups_out", "Groups that have no flow entries, to save room, and are a packet away.")
+MAINTENANCE = gauge("vsrt_maintenance_switches", "Switches of the last campaign of maintenance, by step.")
 GROUP_SWAPS = counter("vsrt_group_swaps_total", "Groups that went into and out of the flow tables, by direction.")
 GROUP_FAULTS = counter(
     "vsrt_group_faults_total",
@@ -148,6 +149,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     ALIAS_POOL,
     ALIAS_MOVES,
     GROUPS_OUT,
+    MAINTENANCE,
     GROUP_SWAPS,
     GROUP_FAULTS,
     TABLE_CAPACITY,

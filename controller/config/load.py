@@ -18,6 +18,7 @@ from controller.config.fabrics import read_fabrics
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
+from controller.config.maintenance_settings import Maintenance
 from controller.config.overcommit_settings import Overcommit
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.probe_settings import Probes
@@ -171,6 +172,7 @@ class _PolicyReader(NodeReader):
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", lambda node, path: read_alarms(self, node, path))
+        maintenance = read("maintenance", lambda node, path: self.settings(Maintenance, node, path))
         probes = read("probes", lambda node, path: self.settings(Probes, node, path))
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
@@ -214,6 +216,7 @@ class _PolicyReader(NodeReader):
             aliases=aliases or Aliases(),
             queues=queues or QueuePolicy(),
             overcommit=overcommit or Overcommit(),
+            maintenance=maintenance or Maintenance(),
             warnings=self.faults.warnings(),
         )
 

@@ -13,6 +13,7 @@ from controller.config.check_settings import Check
 from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
+from controller.config.maintenance_settings import Maintenance
 from controller.config.overcommit_settings import Overcommit
 from controller.config.probe_settings import Probes
 from controller.config.registrations import Registrations
@@ -142,6 +143,7 @@ class Policy:
     queues: QueuePolicy = field(default_factory=QueuePolicy)
     probes: Probes = field(default_factory=Probes)
     overcommit: Overcommit = field(default_factory=Overcommit)
+    maintenance: Maintenance = field(default_factory=Maintenance)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

@@ -26,6 +26,7 @@ from controller.config.declarations import (
     section,
 )
 from controller.config.edit_settings import Edits
+from controller.config.maintenance_settings import Maintenance
 from controller.config.multicast_settings import Proxy, Querier, RouterPorts
 from controller.config.overcommit_settings import Overcommit
 from controller.config.probe_settings import Probes
@@ -455,6 +456,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "queues": QueuePolicy,
     "probes": Probes,
     "overcommit": Overcommit,
+    "maintenance": Maintenance,
 }
 
 

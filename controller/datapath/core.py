@@ -122,6 +122,14 @@ class DatapathCore(Batches):
             datapath = self._datapaths[dpid] = Datapath(dpid, self._windows.of(dpid))
         return datapath
 
+    def unsettled(self) -> tuple[int, ...]:
+        """Return the connected switches that do not hold yet what some owner wants there."""
+        return tuple(
+            dpid
+            for dpid, datapath in self._datapaths.items()
+            if datapath.connected and not all(state.in_sync() for state in datapath.parts.values())
+        )
+
     def drop(self, state: OwnerState) -> None:
         """Forget what an owner has at a switch."""
         self._drop(state.datapath, state.owner.app_tag)

@@ -7,18 +7,30 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from controller.maintenance.model import DAY_S, MaintenanceOrder
 from controller.multicast.events import (
     AliasAsked,
     CountersResetAsked,
     GroupPinSet,
     GroupRebuildAsked,
     GroupSwapAsked,
+    MaintenanceHookSet,
+    MaintenancePlanAsked,
+    MaintenanceSkipAsked,
+    MaintenanceStartAsked,
+    MaintenanceTurnAsked,
     RouterPortSet,
     StaticMemberSet,
     SwitchDrainSet,
     SwitchForgetAsked,
 )
 from controller.wire.addresses import is_multicast_ip, parse_name
+
+MAX_STEP_S = 604800
+"""How long a step of the maintenance of a switch may be said to take."""
+
+TEXT_LENGTH = 500
+"""Characters of what a command says of itself, or of the upgrade of a switch."""
 
 MAX_DPID, MAX_PORT_NO = (1 << 64) - 1, (1 << 32) - 1
 
@@ -32,6 +44,11 @@ Action = (
     | GroupSwapAsked
     | GroupPinSet
     | CountersResetAsked
+    | MaintenancePlanAsked
+    | MaintenanceStartAsked
+    | MaintenanceTurnAsked
+    | MaintenanceSkipAsked
+    | MaintenanceHookSet
 )
 
 
@@ -58,6 +75,39 @@ def _family(value: Any) -> int:
     return value
 
 
+def _switches(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise ValueError("no list of datapath ids")
+    return tuple(sorted({_whole(0, MAX_DPID)(each) for each in value}))
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _window(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    second = _whole(0, DAY_S - 1)
+    if not isinstance(value, list) or len(value) != 2 or value[0] == value[1]:
+        raise ValueError("a window is two different seconds of the day, or null")
+    return second(value[0]), second(value[1])
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= MAX_STEP_S:
+        raise ValueError(f"{value!r} is no number of seconds from 1 to {MAX_STEP_S}")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > TEXT_LENGTH:
+        raise ValueError(f"no text of at most {TEXT_LENGTH} characters")
+    return value
+
+
 def _group(value: Any) -> bytes:
     try:
         address = parse_name(value)
@@ -69,8 +119,33 @@ def _group(value: Any) -> bytes:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {"dpid": _whole(0, MAX_DPID), "port_no": _whole(1, MAX_PORT_NO), "family": _family, "group": _group}
+    {
+        "dpid": _whole(0, MAX_DPID),
+        "port_no": _whole(1, MAX_PORT_NO),
+        "family": _family,
+        "group": _group,
+        "switches": _switches,
+        "disruptive": _boolean,
+        "restarts": _boolean,
+        "window": _window,
+        "expected_s": _seconds,
+        "hook_limit_s": _seconds,
+        "runner": _text,
+        "fault": _text,
+    }
 )
+
+_ORDER = ("switches", "disruptive", "window", "expected_s", "hook_limit_s", "restarts")
+
+
+def _plan(*order: Any) -> MaintenancePlanAsked:
+    return MaintenancePlanAsked(MaintenanceOrder(*order))
+
+
+def _start(*fields: Any) -> MaintenanceStartAsked:
+    *order, runner = fields
+    return MaintenanceStartAsked(MaintenanceOrder(*order), runner)
+
 
 _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingProxyType(
     {
@@ -89,6 +164,14 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "group-pin": (("group",), partial(GroupPinSet, present=True)),
         "group-unpin": (("group",), partial(GroupPinSet, present=False)),
         "counters-reset": ((), CountersResetAsked),
+        "maintenance-plan": (_ORDER, _plan),
+        "maintenance-start": ((*_ORDER, "runner"), _start),
+        "maintenance-pause": ((), partial(MaintenanceTurnAsked, "pause")),
+        "maintenance-resume": (("runner",), partial(MaintenanceTurnAsked, "resume")),
+        "maintenance-abort": ((), partial(MaintenanceTurnAsked, "abort")),
+        "maintenance-skip": (("dpid",), MaintenanceSkipAsked),
+        "maintenance-hook-begin": (("dpid", "runner"), partial(MaintenanceHookSet, fault=None)),
+        "maintenance-hook-end": (("dpid", "runner", "fault"), MaintenanceHookSet),
     }
 )
 """Per action its fields in the order of the event's, and what makes the event."""

@@ -64,6 +64,7 @@ class MulticastCore(MulticastStages):
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
+            **self.campaigns.handlers,
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {
             Due.RELEASE: self._release,
@@ -156,6 +157,7 @@ class MulticastCore(MulticastStages):
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self.switches.connected.discard(event.dpid)
+        self.campaigns.switch_disconnected(event.dpid)
         self.flooding.switch_disconnected(event.dpid)
         self.tagged.switch_disconnected(event.dpid)
         self.stale.switch_disconnected(event.dpid)
@@ -197,6 +199,7 @@ class MulticastCore(MulticastStages):
             self._rebalance_soon(now)
 
     def _loads_measured(self, event: LoadsMeasured, now: float) -> None:
+        self.campaigns.view.loads_measured(event)
         if self.plane.forest.loads.measured(event.loads):
             self._rebalance_soon(now)
 

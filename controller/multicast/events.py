@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from controller.config.policy import Policy
 from controller.log import LogEntry
+from controller.maintenance.model import MaintenanceOrder
 
 
 class PolicyLoaded(NamedTuple):
@@ -111,3 +112,44 @@ class GroupPinSet(NamedTuple):
 
 class CountersResetAsked(NamedTuple):
     """The operator wants all counters to begin anew."""
+
+
+class MaintenancePlanAsked(NamedTuple):
+    """The operator wants to know how a campaign over some switches would go."""
+
+    order: MaintenanceOrder
+
+
+class MaintenanceStartAsked(NamedTuple):
+    """The operator wants some switches maintained; `runner` stands for who upgrades them."""
+
+    order: MaintenanceOrder
+    runner: str
+
+
+class MaintenanceTurnAsked(NamedTuple):
+    """The operator wants the campaign to pause, resume or abort (`verb`); '' for `runner` leaves who upgrades."""
+
+    verb: str
+    runner: str = ""
+
+
+class MaintenanceSkipAsked(NamedTuple):
+    """The operator wants a switch left out of the campaign."""
+
+    dpid: int
+
+
+class MaintenanceHookSet(NamedTuple):
+    """Who upgrades says that the upgrade of a switch begins (`fault` None) or has ended, well where `fault` is ''."""
+
+    dpid: int
+    runner: str
+    fault: str | None
+
+
+class MaintenanceLooked(NamedTuple):
+    """The shell looks on behalf of a campaign: the second of the day, and where apps have edits under way."""
+
+    second_of_day: int
+    behind: tuple[int, ...]

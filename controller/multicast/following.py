@@ -14,9 +14,11 @@ from controller.effects import Notice
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
+from controller.maintenance.model import read_campaign, read_work
 from controller.membership.events import InterestChanged, MembershipEffect
 from controller.membership.journal import forget
 from controller.multicast.callbacks import Perform
+from controller.multicast.campaigns import Campaigns
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.group import Sender, SenderKey
@@ -55,6 +57,8 @@ _STAGES: Mapping[str, int] = {
     "router-port": 0,
     "drain": 0,
     "pin": 0,
+    "maintenance": 0,
+    "maintenance-switch": 0,
     "switch": 1,
     "link": 2,
     "routers": 3,
@@ -97,6 +101,7 @@ class Following:
         registered: RegisteredGroups,
         memberships: Memberships,
         static: StaticMembers,
+        campaigns: Campaigns,
         senders: SenderTable,
         edge_ports: EdgePorts,
         following_members: MembershipEffects,
@@ -112,6 +117,7 @@ class Following:
         self._registered = registered
         self._memberships = memberships
         self._static = static
+        self._campaigns = campaigns
         self._senders = senders
         self._edge_ports = edge_ports
         self._following_members = following_members
@@ -130,6 +136,8 @@ class Following:
             "router-port": self._router_port,
             "drain": self._drain,
             "pin": self._pin,
+            "maintenance": self._maintenance,
+            "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,
             "link": self._link,
             "routers": self._routers,
@@ -235,6 +243,16 @@ class Following:
         for each, is_pinned in ((before, False), (value, True)):
             if each is not None:
                 self._swapping.pin(read_pin(each["group"]), is_pinned)
+
+    def _maintenance(self, _before: Record | None, value: Record | None, _now: float) -> None:
+        if value is not None:
+            read_campaign(value)
+        self._campaigns.follow(0, value)
+
+    def _maintenance_switch(self, before: Record | None, value: Record | None, _now: float) -> None:
+        for each in (before, value):
+            if each is not None:
+                self._campaigns.follow(read_work(each).dpid, value)
 
     # Topology
 

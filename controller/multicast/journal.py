@@ -4,6 +4,7 @@
 |---|---|---|
 | `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY` | what operators set | decision |
 | `drain/DPID`, `pin/GROUP` | the same | decision |
+| `maintenance`, `maintenance-switch/DPID` | a campaign, and where its switches are | decision |
 | `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
@@ -23,6 +24,7 @@ from typing import Any, TypeAlias
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
 from controller.kernel.ports import cable_of
 from controller.log import SWITCH_ENTRIES, LogEntry, LogEntryKind, LogPart, WriteLog
+from controller.multicast.campaigns import Campaigns
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
@@ -64,6 +66,7 @@ class MulticastJournal:
         memberships: Memberships,
         settings: Callable[[], Iterable[OperatorSetting]],
         is_set: Callable[[OperatorSetting], bool],
+        campaigns: Campaigns,
         legs: MemberLegs,
     ) -> None:
         self._pending = pending
@@ -74,6 +77,7 @@ class MulticastJournal:
         self._memberships = memberships
         self._settings = settings
         self._is_set = is_set
+        self._campaigns = campaigns
         self._legs = legs
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
@@ -160,11 +164,14 @@ class MulticastJournal:
             for dpid in self._dpids(address):
                 self._pending.heard[address, dpid] = None
         self._anew_left = [len(self._pending.topology), len(self._pending.trees), len(self._pending.heard)]
+        self._pending.campaign = dict.fromkeys(self._campaigns.keys())
         return [setting_entry(setting, True) for setting in self._settings()]
 
     def _changed(self, now: float) -> list[LogEntry]:
         entries = [setting_entry(setting, self._is_set(setting)) for setting in self._pending.settings]
         self._pending.settings.clear()
+        entries += [self._campaigns.entry(key) for key in self._pending.campaign]
+        self._pending.campaign.clear()
         entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]
         self._unknown_keys.clear()
         topology = _take(self._pending.topology, CHANGES_PER_WRITE)

@@ -110,6 +110,8 @@ class Operator:
         self._sections = sections
         self._feed = feed
         self._perform = perform
+        self.in_maintenance: Callable[[int], bool] = lambda _dpid: False
+        """Tells whether a campaign wants a switch drained; set once there are campaigns."""
         self._actions: dict[type, Callable[[Any, float], Record]] = {
             StaticMemberSet: self._set_static_member,
             RouterPortSet: self._set_router_port,
@@ -263,6 +265,12 @@ class Operator:
             raise _Refusal("dpid", f"{SETTINGS_BOUND} switches are drained, as many as are kept")
         if not drained and dpid not in switches.drained:
             raise _Refusal("dpid", f"switch {dpid} is not drained")
+        if not drained and self.in_maintenance(dpid):
+            raise _Refusal("dpid", f"switch {dpid} is in maintenance: skip or abort that first")
+        return self.turn_drain(dpid, drained, now)
+
+    def turn_drain(self, dpid: int, drained: bool, now: float) -> Record:
+        """Drain a switch, or no longer; return what is said of it."""
         self._topology.set_drained(dpid, drained, now)
         self._sections.switch_changed(dpid)
         transit, local = self.passing(dpid)

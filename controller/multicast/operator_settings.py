@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from controller.log import LogEntry, LogEntryKind
@@ -15,6 +16,8 @@ class OperatorSettings(NamedTuple):
     router_ports: tuple[tuple[int, int, int], ...] = ()
     drained: tuple[int, ...] = ()
     pinned: tuple[bytes, ...] = ()
+    campaign: Mapping[str, Any] | None = None
+    campaign_switches: tuple[Mapping[str, Any], ...] = ()
 
 
 class OperatorSetting(NamedTuple):

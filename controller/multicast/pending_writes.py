@@ -25,9 +25,9 @@ class PendingWrites:
     ----------
     due_s
         When it is due to be written, None for never.
-    trees, heard, routers, settings, topology
+    trees, heard, routers, settings, campaign, topology
         Groups by name whose trees may be others, groups and switches where others may be known of them, VLANs with
-        other routers, what operators set, and switches and links.
+        other routers, what operators set, the campaign (0) and its switches, and switches and links.
     is_lost
         Whether all is to be written anew.
     """
@@ -39,6 +39,7 @@ class PendingWrites:
         self.trees: dict[bytes, None] = {}
         self.heard: dict[tuple[bytes, int], None] = {}
         self.routers: dict[int, None] = {}
+        self.campaign: dict[int, None] = {}
         self.is_lost = False
         self._links_at: dict[int, set[Cable]] = {}
         self._watched: set[bytes] | None = None
@@ -94,6 +95,11 @@ class PendingWrites:
     def setting_changed(self, setting: OperatorSetting, now: float) -> None:
         """Note that an operator set something: it is written at once, for the operator waits until it is kept."""
         self.settings[setting] = None
+        self.due_s = now
+
+    def campaign_changed(self, key: int, now: float) -> None:
+        """Note that the campaign (0), or a switch of it, is otherwise: it is written at once."""
+        self.campaign[key] = None
         self.due_s = now
 
     def begin_anew(self, now: float) -> None:

@@ -16,6 +16,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.membership.journal import postpone
 from controller.multicast.callbacks import Perform
+from controller.multicast.campaigns import Campaigns
 from controller.multicast.due import Grace
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead
@@ -63,6 +64,7 @@ class Restart:
         registered: RegisteredGroups,
         memberships: Memberships,
         operator: Operator,
+        campaigns: Campaigns,
         senders: SenderTable,
         edge_ports: EdgePorts,
         following_members: MembershipEffects,
@@ -81,6 +83,7 @@ class Restart:
         self._registered = registered
         self._memberships = memberships
         self._operator = operator
+        self._campaigns = campaigns
         self._senders = senders
         self._edge_ports = edge_ports
         self._following_members = following_members
@@ -207,6 +210,7 @@ class Restart:
 
     def _restore(self, restored: Restored, what: str) -> Iterator[int]:
         self._operator.restore(restored.operator, self.now)
+        self._campaigns.restore(restored.operator.campaign, restored.operator.campaign_switches)
         self._journal.assume(restored.topology)
         for event in restored.topology:
             self._topology.apply(event, self.now)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
+from controller.maintenance.model import read_campaign, read_work
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator_settings import OperatorSettings, read_pin, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
@@ -94,11 +95,15 @@ class LogReader:
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
         self._pinned: list[bytes] = []
+        self._campaign: Record | None = None
+        self._campaign_switches: list[Record] = []
         self._readers: dict[str, Callable[[Any], None]] = {
             "static-member": self._static_member,
             "router-port": self._router_port,
             "drain": self._drain,
             "pin": self._pin,
+            "maintenance": self._maintenance,
+            "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,
             "link": self._link,
             "routers": self._routers,
@@ -122,7 +127,7 @@ class LogReader:
         that operators have set) and those that are the `carrier` of another with members, by name.
         """
         own = (tuple(self._static), tuple(self._router_ports), tuple(self._drained), tuple(self._pinned))
-        operator = OperatorSettings(*own)
+        operator = OperatorSettings(*own, self._campaign, tuple(self._campaign_switches))
         asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
@@ -139,6 +144,14 @@ class LogReader:
 
     def _pin(self, value: Record) -> None:
         self._pinned.append(read_pin(value["group"]))
+
+    def _maintenance(self, value: Record) -> None:
+        read_campaign(value)
+        self._campaign = value
+
+    def _maintenance_switch(self, value: Record) -> None:
+        read_work(value)
+        self._campaign_switches.append(value)
 
     def _switch(self, value: Record) -> None:
         switch = read_switch_ports(value)

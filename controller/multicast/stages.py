@@ -16,6 +16,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.multicast.admission_reports import AdmissionReports
 from controller.multicast.alias_control import AliasControl
+from controller.multicast.campaigns import Campaigns
 from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.due import Due, Grace
 from controller.multicast.edge_ports import EdgePorts
@@ -315,6 +316,18 @@ class MulticastStages:
             self.feed,
             perform,
         )
+        self.campaigns = Campaigns(
+            in_force,
+            self.fabric,
+            self.switches,
+            self.plane,
+            self.installer,
+            self.operator,
+            self.pending_writes,
+            self.feed,
+            perform,
+        )
+        self.operator.in_maintenance = self.campaigns.holds
 
         # The log, and what an earlier run or another controller wrote to it
         self.journal = MulticastJournal(
@@ -326,6 +339,7 @@ class MulticastStages:
             self.memberships,
             self.operator.settings,
             self.operator.is_set,
+            self.campaigns,
             self.legs,
         )
         make_following = partial(
@@ -338,6 +352,7 @@ class MulticastStages:
             self.registered,
             self.memberships,
             self.static,
+            self.campaigns,
             self.senders,
             self.edge_ports,
             self.following_members,
@@ -356,6 +371,7 @@ class MulticastStages:
             self.registered,
             self.memberships,
             self.operator,
+            self.campaigns,
             self.senders,
             self.edge_ports,
             self.following_members,

@@ -163,11 +163,7 @@ class Inspection:
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""
         state = self._switches.get(dpid)
-        if state is None or not state.connected or state.reading is not None:
-            return False
-        is_under_way = state.batch is not None and bool(state.batch.edits)
-        is_waiting = state.lanes or state.full or state.failures or state.turns or state.held_back()
-        return not (is_under_way or is_waiting)
+        return state is not None and state.in_sync()
 
 
 def _rules(state: OwnerState, entries: dict[Key, Entry]) -> dict[FlowKey, FlowEntry]:

@@ -331,6 +331,14 @@ class OwnerState:
         """Return what the switch may hold under `key` now."""
         return self.released[key] if key in self.released else self.desired.get(key)
 
+    def in_sync(self) -> bool:
+        """Tell whether the switch is connected and known to hold what it shall, with nothing on the way."""
+        if not self.connected or self.reading is not None:
+            return False
+        is_under_way = self.batch is not None and bool(self.batch.edits)
+        is_waiting = self.lanes or self.full or self.failures or self.turns or self.held_back()
+        return not (is_under_way or is_waiting)
+
     def note_edited(self, keys: Iterable[Key]) -> None:
         """Note that what the switch tells that is being asked may be of before or after an edit of these keys."""
         if self.check is not None:

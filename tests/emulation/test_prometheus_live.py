@@ -368,7 +368,13 @@ def test_multicast_switches_links_and_loops_are_scraped_without_the_monitor(
                     empty.append(expression)
         alone = [expression for expression in empty if "vsrt_cluster_" in expression]
         assert len(alone) == 8, "a controller that is alone has no cluster"
-        unused = ("vsrt_class_", "vsrt_alias_moves_total", "flow_table_", "vsrt_staged_decisions")
+        unused = (
+            "vsrt_class_",
+            "vsrt_alias_moves_total",
+            "flow_table_",
+            "vsrt_staged_decisions",
+            "vsrt_maintenance_",
+        )
         idle = [expression for expression in empty if any(name in expression for name in unused)]
         why = "no app sets up queues of classes, no further tree has come, all groups are in, and no policy is staged"
         assert len(idle) == 8, why

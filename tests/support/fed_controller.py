@@ -35,6 +35,8 @@ ACTIONS = (
     "check-findings",
     "check-discovery-findings",
     "hand-over",
+    *(f"maintenance-{verb}" for verb in ("plan", "start", "pause", "resume", "skip", "abort")),
+    *(f"maintenance-hook-{what}" for what in ("begin", "end")),
     *(f"check-{app}{what}" for app in ("discovery", "multicast", "unicast") for what in ("", "-report")),
 )
 
