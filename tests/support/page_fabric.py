@@ -146,6 +146,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "monitors": {},
         "classes": {},
         "queues": {},
+        "maintenance": {},
         "policy": {"policy": {"path": "policy.yaml", "text": policy, "loaded_s": 60, "errors": []}},
     }
 

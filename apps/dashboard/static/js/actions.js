@@ -67,6 +67,22 @@ export const undrainMonitor = (monitor) => ({
   title: `Undrain monitor ${monitor}`, verb: "Undrain", method: "DELETE", path: monitorPath(monitor),
   text: "It has its part of the switches again.",
 });
+export const pauseMaintenance = () => ({
+  title: "Pause the maintenance", verb: "Pause", method: "POST", path: "/maintenance/pause",
+  text: "No other switch is begun. Those in work come to their end.",
+});
+export const resumeMaintenance = () => ({
+  title: "Go on with the maintenance", verb: "Resume", method: "POST", path: "/maintenance/resume",
+  text: "Switches that have failed are tried again where they failed, then others are begun. The command that upgrades them must still run.",
+});
+export const abortMaintenance = () => ({
+  title: "Abort the maintenance", verb: "Abort", method: "POST", path: "/maintenance/abort",
+  text: "What is drained and not yet being upgraded is used again. Switches that are being upgraded come to their end; those that have failed stay drained.",
+});
+export const skipMaintenance = (dpid) => ({
+  title: `Leave switch ${label(dpid)} out`, verb: "Leave out", method: "POST", path: `/maintenance/skip?dpid=${pathOf(dpid)}`,
+  text: "The maintenance goes on without it. It stays as it is: drained, where it has failed.",
+});
 export const staticMember = (group, node, port, isThere) => ({
   title: `${isThere ? "Remove" : "Add"} static member ${node}:${port}`, verb: isThere ? "Remove" : "Add",
   method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${encodeURIComponent(node)}/${encodeURIComponent(port)}`,
