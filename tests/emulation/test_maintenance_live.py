@@ -1,0 +1,210 @@
+"""Every switch of a FatTree is restarted by a campaign while streams run, and the controller and the command die."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.emulation.processes import EmulationError
+from apps.status_client import query
+from topology.generators import make
+from topology.graph import Graph
+
+pytestmark = [pytest.mark.emulation, pytest.mark.timeout(600)]
+
+MAINTENANCE = "maintenance: {quiet_s: 0.5, soak_s: 0.5, quiet_limit_s: 60, back_limit_s: 60}\n"
+RATE_BPS = 2e6
+"""200 packets/s."""
+
+PINGS_PER_S = 50
+
+
+@pytest.fixture(scope="module")
+def bench() -> tuple[Graph, dict[str, Any]]:
+    return make("fattree", {"k": 4}), {}
+
+
+class Upgrader:
+    """Restarts the switches that hooks ask for: one leaves a file with the datapath id, and waits till it is gone."""
+
+    def __init__(self, live: Any, directory: Path) -> None:
+        self.live = live
+        self.asked = directory / "asked"
+        self.asked.mkdir()
+        self.hook = directory / "upgrade"
+        self.hook.write_text(
+            f'#!/bin/sh\necho "$1" > {self.asked}/$$.new && mv {self.asked}/$$.new {self.asked}/$$\n'
+            f"while [ -e {self.asked}/$$ ]; do sleep 0.05; done\n"
+        )
+        self.hook.chmod(0o755)
+        self.restarted: list[int] = []
+        self.is_held = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Upgrader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        fabric = self.live.fabric
+        while not self._over.wait(0.05):
+            for path in self.asked.glob("[0-9]*"):
+                if path.suffix or self.is_held.is_set():
+                    continue
+                dpid = int(path.read_text(), 16)
+                switch = fabric.switch_with_dpid(dpid)
+                fabric.switch_down(switch)
+                fabric.switch_up(switch)
+                self.restarted.append(dpid)
+                path.unlink()
+
+
+def vsrt(live: Any, *words: str) -> list[str]:
+    return [str(Path(sys.executable).parent / "vsrt"), "maintain", *words, "--socket", str(live.controller.socket)]
+
+
+def campaign(live: Any) -> dict[str, Any]:
+    """What the controller says of the campaign and its switches, by id."""
+    told = query(live.controller.socket, {"changes": {"maintenance": 0}})
+    found: dict[str, Any] = told["sections"]["maintenance"]["multicast"]["put"]
+    return found
+
+
+@contextmanager
+def pings(live: Any, pairs: list[tuple[str, str]]) -> Iterator[dict[tuple[str, str], int]]:
+    """Ping all the while; afterwards the dictionary has how many were not answered, or were twice."""
+    lost: dict[tuple[str, str], int] = {}
+    running = []
+    for source, to in pairs:
+        command = ["mnexec", "-a", str(live.fabric.pid(source)), "ping", "-n", "-q", "-i", str(1 / PINGS_PER_S)]
+        running.append(subprocess.Popen([*command, live.fabric.address(to)], stdout=subprocess.PIPE, text=True))
+    try:
+        yield lost
+        time.sleep(1.0)
+    finally:
+        for pair, process in zip(pairs, running, strict=True):
+            process.send_signal(signal.SIGINT)
+            told, _ = process.communicate(timeout=20)
+            found = re.search(r"(\d+) packets transmitted, (\d+) received(?:, \+(\d+) duplicates)?", told)
+            assert found is not None, told
+            sent, received, twice = (int(number or 0) for number in found.groups())
+            assert sent > 100
+            lost[pair] = max(0, sent - received - 1) + twice  # the last one may be under way
+
+
+@pytest.fixture
+def upgrader(live: Any, tmp_path: Path) -> Iterator[Upgrader]:
+    live.set_policy(live.policy.read_text() + MAINTENANCE)
+    with Upgrader(live, tmp_path) as found:
+        yield found
+
+
+def streams_on(live: Any, group: str) -> None:
+    live.join(group, "h5", "h9", "h16")
+    live.stream(1, "h1", group, RATE_BPS)
+    live.halt()
+    live.fabric.settled()
+    live.fabric.send(1)
+
+
+def assert_nothing_lost(live: Any, group: str, lost: dict[tuple[str, str], int]) -> None:
+    live.halt()
+    live.assert_all_received(1, *(f"{host} {group}" for host in ("h5", "h9", "h16")))
+    assert set(lost.values()) == {0}, lost
+
+
+PAIRS = [("h1", "h16"), ("h5", "h9"), ("h3", "h2"), ("h12", "h7")]
+
+
+def upper_switches(live: Any) -> list[str]:
+    """The cores and aggregations, which no host is at."""
+    graph = live.fabric.graph
+    return [f"{live.fabric.dpid(node):#x}" for node in graph.switches() if graph.level(node) > 1]
+
+
+def test_cores_and_aggregations_are_restarted_and_nothing_is_lost(
+    live: Any, group: str, upgrader: Upgrader, unanswered: Any
+) -> None:
+    assert unanswered(live, PAIRS) == []
+    streams_on(live, group)
+    with pings(live, PAIRS) as lost:
+        command = vsrt(live, "start", *upper_switches(live), "--hook", str(upgrader.hook), "--restarts", "--json")
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["campaign"]["state"] == "done"
+    assert {fields["step"] for fields in told["switches"]} == {"done"}
+    assert len(upgrader.restarted) == 12
+    assert_nothing_lost(live, group, lost)
+    assert live.controller.show("status")["in_sync"]
+
+
+def test_whoever_dies_in_the_middle_the_campaign_comes_to_its_end(
+    live: Any, group: str, upgrader: Upgrader, unanswered: Any
+) -> None:
+    assert unanswered(live, PAIRS) == []
+    streams_on(live, group)
+    with pings(live, PAIRS) as lost:
+        start = vsrt(live, "start", *upper_switches(live), "--hook", str(upgrader.hook), "--restarts")
+        resume = vsrt(live, "resume", "--hook", str(upgrader.hook), "--json")
+        with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+            wait_done(live, 2)
+            live.controller.kill()
+            live.controller.start()
+            wait_done(live, 4)
+            upgrader.is_held.set()
+            live.controller.wait_for(lambda: campaign(live)["campaign"]["hook"], "a switch is upgraded", 60)
+            command.kill()
+        upgrader.is_held.clear()
+        done = subprocess.run(resume, capture_output=True, text=True, check=False, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["campaign"]["done"] == 12
+    assert_nothing_lost(live, group, lost)
+
+
+def wait_done(live: Any, switches: int) -> None:
+    def reached() -> bool:
+        try:
+            return "campaign" in campaign(live) and campaign(live)["campaign"]["done"] >= switches
+        except (OSError, KeyError, EmulationError):
+            return False
+
+    live.controller.wait_for(reached, f"{switches} switches are done", 120)
+
+
+def test_tors_are_disrupted_where_that_is_declared_and_only_their_hosts_lose_packets(
+    live: Any, group: str, upgrader: Upgrader, unanswered: Any
+) -> None:
+    assert unanswered(live, PAIRS) == []
+    graph = live.fabric.graph
+    (tor,) = (node for node in graph.neighbours("h7") if graph.level(node) == 1)
+    words = ("start", f"{live.fabric.dpid(tor):#x}", "--hook", str(upgrader.hook), "--restarts")
+    refused = subprocess.run(vsrt(live, *words), capture_output=True, text=True, check=False, timeout=60)
+    assert refused.returncode == 1
+    assert "the hosts of 1 switches have no other" in refused.stderr
+    streams_on(live, group)
+    others = [pair for pair in PAIRS if "h7" not in pair]
+    with pings(live, others) as lost:
+        done = subprocess.run(
+            vsrt(live, *words, "--disruptive"), capture_output=True, text=True, check=False, timeout=200
+        )
+    assert done.returncode == 0, done.stderr
+    assert len(upgrader.restarted) == 1
+    assert_nothing_lost(live, group, lost)
+    assert unanswered(live, [("h12", "h7")], rounds=5) == []
