@@ -129,7 +129,7 @@ class FabricView(Protocol):
         """The switches that are there, and the links between them."""
 
     def homes(self) -> Iterable[int]:
-        """Return the switches with hosts, members or senders."""
+        """Return the switches with ports to hosts."""
 
     def absence(self, dpid: int) -> str | None:
         """Say why a switch is not there, such as "is not connected"; None where it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -60,13 +61,11 @@ class MaintenanceView:
         switches: Switches,
         plane: GroupPlane,
         installer: Installer,
-        operator: Operator,
     ) -> None:
         self._fabric = fabric
         self._switches = switches
         self._plane = plane
         self._installer = installer
-        self._operator = operator
         self._forecast = DrainForecast(plane.forest, fabric.graph, lambda graph: forest_of(policy(), graph))
         self._bps: dict[tuple[int, int], float] = {}
         self.behind: Collection[int] = ()
@@ -83,11 +82,8 @@ class MaintenanceView:
             self._bps[dpid, port_no] = bps
 
     def homes(self) -> Iterable[int]:
-        """Return the switches with ports to hosts, and those that trees begin or end at."""
-        found = {dpid for dpid, _ in self._switches.edges if dpid in self._fabric.graph}
-        for tree in self._plane.forest:
-            found.update(node for node in tree.terminals if isinstance(node, int) and node in self._fabric.graph)
-        return found
+        """Return the switches with ports to hosts: members, senders and routers are nowhere else."""
+        return {dpid for dpid, _ in self._switches.edges if dpid in self._fabric.graph}
 
     def absence(self, dpid: int) -> str | None:
         """Say why a switch is not there."""
@@ -107,8 +103,12 @@ class MaintenanceView:
         return self._switches.drained
 
     def transit(self, dpid: int) -> int:
-        """Return how many groups have a tree through a switch."""
-        return len(self._operator.passing(dpid)[0])
+        """Return how many trees lead through a switch."""
+        forest = self._plane.forest
+        if dpid not in forest.graph:
+            return 0
+        used = Counter(key for other in forest.graph.neighbours(dpid) for key in forest.groups_on(dpid, other))
+        return sum(links > 1 for links in used.values())
 
     def busiest_port(self, dpid: int) -> tuple[int, float]:
         """Return the port to another switch that carries most, by either end."""
@@ -151,7 +151,7 @@ class Campaigns:
         perform: Perform,
     ) -> None:
         self.campaign: Campaign | None = None
-        self.view = MaintenanceView(policy, fabric, switches, plane, installer, operator)
+        self.view = MaintenanceView(policy, fabric, switches, plane, installer)
         self.section: DocumentLog[int] = DocumentLog(self._shown, self._document, lambda key: str(key or CAMPAIGN))
         self._policy = policy
         self._operator = operator
