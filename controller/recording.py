@@ -24,6 +24,7 @@ from controller.config import (
     check_settings,
     cluster_settings,
     edit_settings,
+    maintenance_settings,
     marking,
     multicast_settings,
     overcommit_settings,
@@ -74,7 +75,8 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
-        *(marking, multicast_settings, overcommit_settings, probe_settings, service_class_settings, service_classes),
+        *(maintenance_settings, marking, multicast_settings, overcommit_settings, probe_settings),
+        *(service_class_settings, service_classes),
         *(goals, terms, vlans),
     )
     shared = (*config, registrations, events)

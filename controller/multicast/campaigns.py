@@ -283,9 +283,19 @@ class Campaigns:
                 campaign.hook_begins(dpid, runner)
             case MaintenanceHookSet(dpid=dpid, runner=runner, fault=fault):
                 outputs = campaign.hook_ended(dpid, runner, str(fault))
-        if isinstance(event, MaintenanceTurnAsked):
-            self._feed.events.add(now, f"maintenance-{event.verb}", f"An operator asks the campaign to {event.verb}.")
+        self._tell_of(event, now)
         return self._answer(), outputs
+
+    def _tell_of(self, event: Any, now: float) -> None:
+        match event:
+            case MaintenanceTurnAsked(verb=verb):
+                self._feed.events.add(now, f"maintenance-{verb}", f"An operator asks the campaign to {verb}.")
+            case MaintenanceSkipAsked(dpid=dpid):
+                text = f"An operator leaves switch {dpid} out of the campaign."
+                self._feed.events.add(now, "maintenance-skip", text, dpid=dpid)
+            case MaintenanceHookSet(dpid=dpid, fault=fault) if not fault:
+                text = f"The upgrade of switch {dpid} has {'begun' if fault is None else 'ended'}."
+                self._feed.events.add(now, "maintenance-hook", text, dpid=dpid)
 
     def _answer(self) -> dict[str, Any]:
         assert self.campaign is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apps.replays import read_lines
 from controller.config.maintenance_settings import Maintenance
 from controller.config.policy import Policy
 from controller.effects import ActionRefused, ActionTaken
@@ -16,6 +17,7 @@ from controller.maintenance.model import CampaignState, Step
 from controller.multicast.actions import ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import LoadsMeasured, LogFollowed, MaintenanceLooked
+from controller.recording import write_line
 from controller.trees.forest import Forest
 from controller.trees.tree import RECEIVES, ROLES, SENDS
 from controller.wire.addresses import parse_ip
@@ -282,3 +284,39 @@ def test_switches_are_counted_by_step(world: Any) -> None:
     until(world, Step.HOOK)
     counts = world.core.campaigns.counts()
     assert (counts["hook"], counts["waiting"], sum(counts.values())) == (1, len(upper(world)) - 1, len(upper(world)))
+
+
+def test_what_is_asked_of_campaigns_is_read_again_from_a_recording(world: Any) -> None:
+    for event in (
+        read_action("maintenance-start", {**ORDER, "switches": [1, 2], "window": [5, 9], "runner": ME}),
+        MaintenanceLooked(43200, (3, 4)),
+    ):
+        (line,) = read_lines([write_line("multicast", 1.0, "event", event)])
+        assert line.content == event
+
+
+def test_what_is_asked_leaves_an_event(world: Any) -> None:
+    first, second, *_ = upper(world)
+    log = world.core.sections.events.section
+    version = log.changes(0, 1000)["version"]
+
+    def kinds() -> list[str]:
+        nonlocal version
+        told = log.changes(version, 1000)
+        version = told["version"]
+        return [event["kind"] for event in told["put"].values() if event["kind"].startswith("maintenance")]
+
+    started(world, first, second)
+    assert kinds() == ["maintenance-started"]
+    dpid = until(world, Step.HOOK)
+    kinds()
+    for name, fields, kind in (
+        ("pause", {}, "maintenance-pause"),
+        ("resume", {"runner": ""}, "maintenance-resume"),
+        ("skip", {"dpid": first + second - dpid}, "maintenance-skip"),
+        ("hook-begin", {"dpid": dpid, "runner": ME}, "maintenance-hook"),
+        ("hook-end", {"dpid": dpid, "runner": ME, "fault": "exit status 3"}, "maintenance-failed"),
+        ("abort", {}, "maintenance-abort"),
+    ):
+        assert isinstance(world.do(f"maintenance-{name}", **fields), ActionTaken)
+        assert kinds() == [kind]

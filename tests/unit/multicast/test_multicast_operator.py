@@ -463,7 +463,7 @@ def test_every_action_leaves_an_event(make_world):
     }
     log = world.core.sections.events.section
     version = log.changes(0, 1000)["version"]
-    for name in ACTIONS:
+    for name in (name for name in ACTIONS if not name.startswith("maintenance-")):
         done(world.do(name, **fields.get(name, fields.get(name.replace("remove", "add").replace("un", ""), {}))))
         put = log.changes(version, 1000)["put"]
         version = log.changes(version, 1000)["version"]
