@@ -25,6 +25,11 @@ def read_packet_trace(path: Path, numbers: Mapping[str, int] | None = None) -> T
 
     Groups are numbered as `numbers` says, which has all that there may be, else in the order in which they come.
     """
+    return read_named_trace(path, numbers)[0]
+
+
+def read_named_trace(path: Path, numbers: Mapping[str, int] | None = None) -> tuple[Trace, list[str]]:
+    """Return the same, and the names of the groups that are in the file, in the order in which they come."""
     is_parquet = False
     try:
         with path.open("rb") as file:
@@ -61,7 +66,9 @@ def _check_columns(names: list[str], place: Path | str) -> None:
             raise InputError(f"{place}: no column {column}; expected {', '.join(COLUMNS)}, found {found}")
 
 
-def _trace(table: pa.Table, path: Path, is_parquet: bool, numbers: Mapping[str, int] | None) -> Trace:
+def _trace(
+    table: pa.Table, path: Path, is_parquet: bool, numbers: Mapping[str, int] | None
+) -> tuple[Trace, list[str]]:
     times = table.column(TIME_COLUMN)
     text = times if pa.types.is_string(times.type) else None
     try:
@@ -90,7 +97,7 @@ def _trace(table: pa.Table, path: Path, is_parquet: bool, numbers: Mapping[str, 
             row = int(np.argmax(found < 0))
             name = groups[row].as_py()
             raise InputError(f"{_place(path, row, is_parquet)}: {GROUP_COLUMN}: there is no group {name!r}")
-    return Trace(seconds.tolist(), found.tolist())
+    return Trace(seconds.tolist(), found.tolist()), [str(name) for name in groups.dictionary.to_pylist()]
 
 
 def _first_that_is_no_number(texts: list[str | None]) -> int:

@@ -8,10 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from controller.overcommit.draws import Chance, Urn
 from controller.overcommit.residence import Residence, TableGroups
+from controller.overcommit.shares import Shares
 from controller.overcommit.states import FREED_PCT, TableRoom, next_room
+from controller.overcommit.tables import GroupTables
 from controller.simulation.table_trace import Choice, Trace
 
 NEVER = 1 << 62
+TABLE = 0
+ONE_ENTRY = {TABLE: 1}
+OWN = "default"
+"""The controller's own choice among `CHOICES`."""
 
 
 class ByController:
@@ -19,6 +25,7 @@ class ByController:
 
     def __init__(self, table: int, generator: Chance) -> None:
         self.readings = 0
+        self.has_limits = False
         self._table = table
         self._residence: Residence[int] = Residence(generator, remembered=1 << 20)
         self._groups: TableGroups[int] = TableGroups()
@@ -52,10 +59,7 @@ class ByController:
 
     def due(self, now_s: float) -> Sequence[int]:
         """Read the counters when they are due, and have groups that have ended leave ahead of need."""
-        if now_s >= self._residence.next_reading_s():
-            self._residence.read(self._counted, now_s)
-            self._counted.clear()
-            self.readings += 1
+        self._read(now_s)
         table = self._table
         free = table - len(self._residence)
         self._room = next_room(self._room, free, table)
@@ -69,11 +73,53 @@ class ByController:
             leaving.append(left)
         return leaving
 
+    def _read(self, now_s: float) -> None:
+        """Read the counters if they are due."""
+        if now_s >= self._residence.next_reading_s():
+            self._residence.read(self._counted, now_s)
+            self._counted.clear()
+            self.readings += 1
+
+
+class ByShares(ByController):
+    """The controller's choice where tenants share the table; `tenants` has that of each group."""
+
+    def __init__(self, table: int, generator: Chance, shares: Shares, tenants: Sequence[str]) -> None:
+        super().__init__(table, generator)
+        self.has_limits = True
+        self._tables: GroupTables[int] = GroupTables(generator, remembered=1 << 20)
+        self._tables.set_capacity(TABLE, table)
+        self._tables.use_shares(shares, lambda group: tenants[group])
+        self._residence = self._tables.residence
+
+    def victims(self, group: int, position: int, now_s: float) -> Sequence[int] | None:
+        """Return the group that leaves of a tenant that has more than it is entitled to, else of the same tenant."""
+        return self._tables.find_leaving(group, ONE_ENTRY, now_s)
+
+    def came_in(self, group: int, position: int, now_s: float) -> None:
+        """Note that a group is in."""
+        self._tables.came_in(group, ONE_ENTRY, now_s)
+
+    def went_out(self, group: int) -> None:
+        """Note that a group is out."""
+        self._tables.went_out(group)
+        self._counted.pop(group, None)
+
+    def due(self, now_s: float) -> Sequence[int]:
+        """Read the counters when they are due, and have groups that have ended leave ahead of need."""
+        self._read(now_s)
+        return self._tables.take_ended() if self._tables.short else ()
+
+    def entitled(self) -> dict[str, float]:
+        """Return how many entries each tenant with entries is entitled to."""
+        return {each.tenant: each.entitled for each in self._tables.tenants(TABLE)}
+
 
 class _Eager:
     """Takes in every group that misses."""
 
     readings = 0
+    has_limits = False
 
     def missed(self, group: int, position: int, now_s: float) -> bool:
         """Take the group in."""
@@ -144,6 +190,7 @@ class Belady:
     """
 
     readings = 0
+    has_limits = False
 
     def __init__(self, trace: Trace) -> None:
         self._next = _next_positions(trace.groups)
@@ -197,7 +244,7 @@ def _next_positions(groups: Sequence[int]) -> list[int]:
 
 
 CHOICES: Mapping[str, Callable[[Trace, int, Chance], Choice]] = {
-    "default": lambda trace, table, generator: ByController(table, generator),
+    OWN: lambda trace, table, generator: ByController(table, generator),
     "lru": lambda trace, table, generator: LeastRecentlyUsed(),
     "random": lambda trace, table, generator: AtRandom(generator),
     "fifo": lambda trace, table, generator: FirstIn(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -36,10 +37,23 @@ class Trace(NamedTuple):
     groups: Sequence[int]
 
 
+class GroupTally:
+    """What became of the packets of each group, counted after the warm-up, and which groups were in at the end."""
+
+    def __init__(self) -> None:
+        self.packets: Counter[int] = Counter()
+        self.misses: Counter[int] = Counter()
+        self.inside: set[int] = set()
+
+
 class Choice(Protocol):
-    """Chooses which groups are in a table; `position` is that of the packet concerned in the trace."""
+    """Chooses which groups are in a table; `position` is that of the packet concerned in the trace.
+
+    One that `has_limits` is asked who leaves for a group though the table is not full.
+    """
 
     readings: int
+    has_limits: bool
 
     def hit(self, group: int, position: int) -> None:
         """Take in a packet of a group that is in."""
@@ -61,15 +75,22 @@ class Choice(Protocol):
 
 
 def run_trace(
-    trace: Trace, table: int, choice: Choice, *, latency_s: float = 0.01, warmup_s: float = 0.0
+    trace: Trace,
+    table: int,
+    choice: Choice,
+    *,
+    latency_s: float = 0.01,
+    warmup_s: float = 0.0,
+    tally: GroupTally | None = None,
 ) -> TraceResult:
     """Return what becomes of a trace's packets at a table of so many entries, one for each group.
 
     A packet that misses is served by the controller; where its group comes in, all that follow within `latency_s`
-    miss too. Groups that leave do so at once.
+    miss too. Groups that leave do so at once. What became of each group's packets is added to `tally`.
     """
+    tally = tally or GroupTally()
     ready_s: dict[int, float] = {}
-    packets = misses = swaps_in = swaps_out = max_resident = 0
+    packets = swaps_in = swaps_out = max_resident = 0
     readings_before = 0
     for position, (now_s, group) in enumerate(zip(trace.times_s, trace.groups, strict=True)):
         counts = now_s >= warmup_s
@@ -80,15 +101,16 @@ def run_trace(
             choice.went_out(left)
             swaps_out += counts
         packets += counts
+        tally.packets[group] += counts
         since_s = ready_s.get(group)
         if since_s is not None:
             choice.hit(group, position)
-            misses += counts and since_s > now_s
+            tally.misses[group] += counts and since_s > now_s
             continue
-        misses += counts
+        tally.misses[group] += counts
         if not choice.missed(group, position, now_s):
             continue
-        if len(ready_s) >= table:
+        if len(ready_s) >= table or choice.has_limits:
             leaving = choice.victims(group, position, now_s)
             if leaving is None:
                 continue
@@ -100,4 +122,6 @@ def run_trace(
         choice.came_in(group, position, now_s)
         swaps_in += counts
         max_resident = max(max_resident, len(ready_s))
+    tally.inside.update(ready_s)
+    misses = tally.misses.total()
     return TraceResult(packets, misses, swaps_in, swaps_out, choice.readings - readings_before, max_resident)

@@ -135,3 +135,65 @@ def test_a_trace_without_packets_is_one_without_misses(capsys, written):
     path = written("time_s,group\n")
     assert json.loads(run(capsys, "simulate", "--trace", path, "--table", "1", "--json")[0])["packets"] == 0
     assert "No such file" in run(capsys, "simulate", "--trace", f"{path}x", "--table", "1", status=2)[1]
+
+
+def shared_trace() -> str:
+    """Return 80 groups of `idle` that send for 20 s, then 80 of `busy` and 5 of nobody that send on for a minute."""
+    rows = [(second, f"i{number}") for second in range(20) for number in range(80)]
+    sending = [*(f"b{number}" for number in range(80)), *(f"n{number}" for number in range(5))]
+    rows += [(60 + second / 2, name) for second in range(120) for name in sending]
+    return "time_s,group\n" + "".join(f"{at_s},{name}\n" for at_s, name in rows)
+
+
+SHARING: dict[str, Any] = {
+    "tax_pct": 75,
+    "tenants": [
+        {"name": "idle", "groups": [f"i{number}" for number in range(80)], "reservation": 9},
+        {"name": "busy", "shares": 2, "groups": [f"b{number}" for number in range(80)]},
+    ],
+}
+
+
+def test_tenants_of_a_trace_end_with_what_they_are_entitled_to(capsys, written):
+    trace, sharing = written(shared_trace(), "trace"), written(SHARING, "sharing")
+    words = ("simulate", "--trace", trace, "--table", "60", "--tenants", sharing, "--json")
+    found = json.loads(run(capsys, *words)[0])
+    tenants = found["tenants"]
+    assert list(tenants) == ["", "busy", "idle"]
+    assert sum(each["packets"] for each in tenants.values()) == found["packets"]
+    assert sum(each["misses"] for each in tenants.values()) == found["misses"]
+    assert {name: each["resident"] for name, each in tenants.items()} == {"": 5, "busy": 46, "idle": 9}
+    assert tenants["idle"]["entitled"] == 9
+    assert tenants["busy"]["entitled"] < 46 < tenants["busy"]["entitled"] + tenants[""]["entitled"]
+    without = json.loads(run(capsys, *words, "--policy", "lru")[0])["tenants"]
+    assert without["idle"]["resident"] == 0
+    assert without["busy"]["entitled"] is None
+
+
+def test_a_tenant_of_a_trace_has_no_more_than_its_limit_though_there_is_room(capsys, written):
+    sharing = written({"tax_pct": 0, "tenants": [{**SHARING["tenants"][1], "limit": 7}]}, "sharing")
+    trace = written(shared_trace(), "trace")
+    lines = run(capsys, "simulate", "--trace", trace, "--table", "500", "--tenants", sharing)[0].splitlines()
+    rows = [line.split() for line in lines[2:]]
+    assert rows[0] == ["tenant", "packets", "misses", "resident", "entitled"]
+    assert [row[:1] + row[3:4] for row in rows[1:]] == [["(none)", "85"], ["busy", "7"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tax_pct": 100}, "tax_pct: 100 is not from 0 to 99"),
+        ({"tenants": [{"name": "a", "groups": ["x"], "reservation": 61, "limit": 70}]}, "the reservations are 61"),
+        ({"tenants": [{"name": "a"}]}, "tenants[0].groups: missing"),
+        (
+            {"tenants": [{"name": n, "groups": ["x"]} for n in "ab"]},
+            "tenants[1].groups: 'x' is of tenant 'a' already",
+        ),
+        ({"tenants": [{"name": "a", "groups": []}] * 2}, "tenants[1].name: 'a' is the name of another tenant"),
+    ],
+)
+def test_faults_of_tenants_of_a_trace_are_told_with_their_place(capsys, written, change: dict[str, Any], said: str):
+    path = written(SHARING | change, "sharing")
+    words = ("--trace", written(PACKETS), "--table", "60", "--tenants", path)
+    assert f"{path}: " in (err := run(capsys, "simulate", *words, status=2)[1])
+    assert said in err
