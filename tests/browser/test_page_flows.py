@@ -32,6 +32,7 @@ VIEWS = (
     "ports",
     "links",
     "hosts",
+    "tables",
     "events",
     "alarms",
     "cleared-alarms",

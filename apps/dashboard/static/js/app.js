@@ -20,16 +20,17 @@ import {Probes} from "./probes.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
 import {connection, forget} from "./stream.js";
+import {hasTables} from "./tables.js";
 import {Topology} from "./topology/page.js";
 
 const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
-  hosts: "Hosts", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
+  hosts: "Hosts", tables: "Flow tables", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
   allocations: "Allocations", classes: "Service classes", maintenance: "Maintenance", cluster: "Cluster", policy: "Policy", probes: "Probes",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
-const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
+const COUNTED = ["groups", "switches", "ports", "links", "hosts", "tables", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
 
 export function App() {
   const view = route.value.view;
@@ -127,7 +128,7 @@ const amountOf = (view) => (view === "members" ? parties.value.filter(isMember).
 
 function Navigation({view}) {
   useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
-  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()))).map((name) => {
+  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()) && (name !== "tables" || hasTables()))).map((name) => {
     const amount = amountOf(name);
     const isOpen = (name === "alarms" || name === "anomalies") && amount > 0;
     return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;

@@ -4,6 +4,7 @@ import {html} from "../vendor/preact.js";
 import {bps, count, counted, number, pct, pps, text, words} from "./format.js";
 import {called, hexOf, label, orderOfPort} from "./ids.js";
 import {Load, Place, State, Time, severityTone} from "./parts.js";
+import {TableBar, hitPct, tableTone, tenantsOf, usedPct} from "./tables.js";
 import {groups, isMissing, linkAtPort, links, parties, section} from "./store.js";
 
 const fit = (least, grow = 1) => ({least, grow});
@@ -151,6 +152,21 @@ export const LISTS = {
       {key: "mac", label: "MAC address", ...fit(132, 1.2)},
       {key: "ips", label: "IP addresses", ...fit(110, 2), value: (row) => row.ips?.[0], cell: (row) => text(row.ips?.join(", "))},
       portColumn,
+    ],
+  },
+  tables: {
+    title: "Flow tables", kind: "switch", idOf: (row) => String(row.dpid), rows: all("tables"), sort: "-used",
+    empty: "All groups are in all flow tables: the policy has no overcommit, or no group has entries yet.",
+    columns: [
+      {key: "dpid", label: "Switch", ...fit(80, 1.2), value: (row) => label(row.dpid), cell: (row) => label(row.dpid)},
+      {key: "table", label: "Table", ...fit(46), ...end},
+      stateColumn("state", "State", tableTone),
+      {key: "used", label: "Used", ...fit(190, 1.2), ...end, value: usedPct, cell: (row) => html`<${TableBar} row=${row} />`},
+      {key: "groups", label: "Groups in", ...fit(70), ...end, cell: (row) => count(row.groups)},
+      {key: "groups_out", label: "Out", ...fit(56), ...end, cell: (row) => count(row.groups_out)},
+      {key: "hits", label: "Hits", ...fit(64), ...end, ...wide, cell: (row) => count(row.hits), title: (row) => `${pct(hitPct(row))} of packets`},
+      {key: "faults", label: "Faults", ...fit(64), ...end, cell: (row) => count(row.faults)},
+      {key: "tenants", label: "Tenants: entries of what they are entitled to", ...fit(150, 2.4), ...wide, value: tenantsOf, cell: tenantsOf, title: tenantsOf},
     ],
   },
   events: {

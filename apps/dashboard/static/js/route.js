@@ -3,7 +3,7 @@
 import {signal} from "../vendor/preact.js";
 
 export const VIEWS = [
-  "topology", "groups", "members", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms",
+  "topology", "groups", "members", "switches", "ports", "links", "hosts", "tables", "events", "alarms", "cleared-alarms",
   "anomalies", "allocations", "classes", "maintenance", "cluster", "policy", "probes",
 ];
 const FIELDS = ["select", "tree", "search", "sort", "as", "least"];

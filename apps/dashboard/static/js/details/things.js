@@ -7,6 +7,7 @@ import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
 import {hexOf, label, placeLabel, shortened} from "../ids.js";
 import {Age, Facts, Load, Ref, State} from "../parts.js";
 import {hostsOfPort, hostsOfSwitch, isMissing, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
+import {TableLine, tablesOf} from "../tables.js";
 import {History} from "./chart.js";
 
 const FEW = 12;
@@ -79,6 +80,7 @@ export function Switch({id}) {
   if (!node) return html`<${Gone} what=${`Switch ${id}`} />`;
   const [tone, word] = switchTone(node);
   const ports = (portsOfSwitch.value.get(node.dpid) ?? []).toSorted((a, b) => a.port_no - b.port_no);
+  const tables = tablesOf(node.dpid);
   const through = [...section("groups").values()].filter((group) => group.links?.some(([a, b]) => a === node.dpid || b === node.dpid));
   return html`<${Facts} of=${[
       ["State", html`<${State} tone=${tone}>${word}<//>`],
@@ -96,6 +98,8 @@ export function Switch({id}) {
     <${Part} title="Ports" amount=${ports.length}>
       <${Some} rows=${ports} none="No ports are known." each=${(port) => html`<li key=${port.id}><span><${Port} at=${port} /> <span class="row-more">${farName(port)}</span></span>
         <${Load} value=${busier(port)} /></li>`} /><//>
+    ${tables.length > 0 && html`<${Part} title="Flow tables" amount=${tables.length}>
+      <${Some} rows=${tables} each=${(row) => html`<li key=${row.id}><${TableLine} row=${row} /></li>`} /><//>`}
     <${Part} title="Trees through it" amount=${through.length}>
       <${Some} rows=${through} none="None." each=${(group) => html`<li key=${group.id}><${Ref} kind="group" id=${group.group} /><span>${bps(group.rate_bps)}</span></li>`} /><//>`;
 }
