@@ -107,6 +107,7 @@ class MulticastCore(MulticastStages):
             self.proxy.next_deadline(),
             self.aliases.next_deadline(),
             self.swapping.next_deadline(),
+            self.idle_members.next_deadline(),
             self.topology.next_deadline(),
             self.restart.due_s,
             self.due.next(),
@@ -221,6 +222,7 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.topology.on_deadline(now)
         self.outbox.effects += self.aliases.on_deadline(now)
         self.outbox.effects += self.swapping.on_deadline(now)
+        self.idle_members.on_deadline(now)
         self.proxy.on_deadline(now)
         for what in self.due.due(now):
             self._due_handlers[what](now)

@@ -46,6 +46,9 @@ COUNTER_INTERVAL_S = 2.0
 RATE_CHANGE = 0.2
 """A measured rate is news to the trees when it differs by this fraction."""
 
+SHORT_AGEING = 4.0
+"""How many times as fast senders age whose group has entries in a flow table that is short of free ones."""
+
 Entry = tuple[bytes, SenderKey]
 """A group and a sender of it."""
 
@@ -395,8 +398,8 @@ class SenderTable:
     def on_deadline(self, now: float) -> list[Effect]:
         """Ask each switch with senders for the counters of their entries, and age out the silent ones.
 
-        Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen; where a switch
-        does not answer, nothing is known of its senders.
+        Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen (a quarter of
+        that where tables are short); where a switch does not answer, nothing is known of its senders.
         """
         if not self._by_port or now < min(self._next_poll_s, self._swapping.readings.reading_s):
             return []
@@ -420,11 +423,14 @@ class SenderTable:
         return effects
 
     def _is_silent(self, group: bytes, key: SenderKey) -> bool:
-        senders = self._plane.groups[group].senders
-        if senders[key].seen_s + self._timeout_s >= self._polls.read_s(key.dpid):
+        senders, timeout_s = self._plane.groups[group].senders, self._timeout_s
+        tables = self._swapping.accounts.tables
+        if tables.short and tables.is_in_short(group):
+            timeout_s /= SHORT_AGEING
+        if senders[key].seen_s + timeout_s >= self._polls.read_s(key.dpid):
             return False
         others = (other for other in self._legs.other_keys(key) if other in senders)
-        return all(senders[other].seen_s + self._timeout_s < self._polls.read_s(other.dpid) for other in others)
+        return all(senders[other].seen_s + timeout_s < self._polls.read_s(other.dpid) for other in others)
 
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> bool:
         """Take the counters of sender entries; True where a rate changed enough to matter to the trees."""

@@ -32,6 +32,7 @@ from controller.multicast.gate import Gate
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.group_view import GroupView
 from controller.multicast.groups import GroupPlane
+from controller.multicast.idle_members import IdleMembers
 from controller.multicast.journal import MulticastJournal
 from controller.multicast.journal_check import JournalCheck
 from controller.multicast.legs import MemberLegs
@@ -185,6 +186,9 @@ class MulticastStages:
             self.feed,
             self.group_changes.changed,
             perform,
+        )
+        self.idle_members = IdleMembers(
+            self.swapping, self.memberships, self.registered, self.following_members.apply
         )
         self.waiting = WaitingGroups(
             self.gate.room,

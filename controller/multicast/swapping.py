@@ -63,7 +63,7 @@ class Swapping:
     counters
         `swaps-in`, `swaps-out`; `faults`: packets to groups out, of senders that are known; and of these
         `faults-over-limit` and `carried-over-limit`, which were dropped, and `faults-turned-away`, whose group stays
-        out since it sends less than those that would have to leave.
+        out since it sends less than those that would have to leave; `groups-asked`, by `IdleMembers`.
     faults
         The same packets by the switch that they came to.
     always_in

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic
 
 from controller.overcommit.draws import Chance, G, Urn
@@ -194,6 +194,10 @@ class Residence(Generic[G]):
     def active(self, since_s: float) -> list[G]:
         """Return the groups that are in and had a packet since a time."""
         return [group for group, inside in self._inside.items() if inside.active_s >= since_s]
+
+    def idle(self, since_s: float) -> Iterator[G]:
+        """Yield the groups that are in and had no packet since a time."""
+        return (group for group, inside in self._inside.items() if inside.active_s < since_s)
 
     def next_reading_s(self) -> float:
         """Return when the counters are to be read: sooner where idle groups run short or somebody was turned away."""

@@ -119,6 +119,10 @@ class GroupTables(Generic[G]):
         """Return how many entries a group has at each switch, none where it is out."""
         return self._entries.get(group, {})
 
+    def is_in_short(self, group: G) -> bool:
+        """Tell whether a group has entries in a table that is short of free ones."""
+        return not self.short.isdisjoint(self.entries(group))
+
     def find_leaving(self, group: G, entries: Mapping[int, int], now_s: float) -> tuple[G, ...] | None:
         """Return which groups leave for one that is to come in, of which a packet has missed.
 

@@ -64,6 +64,19 @@ def counted(world, name):
     return world.core.swapping.counters[name]
 
 
+def asked(world, since):
+    """Return which groups were asked for by queries of their own, at which ports, from a packet sent on."""
+    return {(query.group, place) for place, query in world.queries(since) if query.group is not None}
+
+
+def answer(world, since, hosts=MEMBERS):
+    """Have hosts answer who were asked for a group."""
+    for name, place in sorted(asked(world, since)):
+        for host in hosts:
+            if world.hosts[host].place == place:
+                world.join(host, name)
+
+
 def rules_of(world, address):
     return [rule for rules in world.rules().values() for rule in rules.values() if rule.key.match.ip_dst == address]
 

@@ -12,7 +12,7 @@ from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import format_ip
 
 from .conftest import OPEN
-from .overcommitted import MEMBERS, group, inside, overcommitted
+from .overcommitted import MEMBERS, answer, group, inside, overcommitted
 
 EACH = 30
 FIRST = {"video": 0, "backup": 100}
@@ -39,9 +39,11 @@ def shared(make_world, room=30, seed=0, **shares):
 
 def send(world, tenant, rounds=1):
     for _ in range(rounds):
+        first = len(world.packet_outs)
         for number in range(FIRST[tenant], FIRST[tenant] + EACH):
             assert world.send(SENDERS[tenant], group(number)) == Counter(MEMBERS)
             world.advance(0.05)
+        answer(world, first)
 
 
 def held(world):
@@ -80,7 +82,10 @@ def entries_of_tenant(world, tenant):
 def test_what_is_reserved_stays_though_it_is_silent(make_world):
     world = shared(make_world, backup=TableShare(reservation=6))
     send(world, "backup", 2)
-    world.advance(60)
+    for _ in range(60):
+        first = len(world.packet_outs)
+        world.advance(1)
+        answer(world, first)
     before = entries_of_tenant(world, "backup")
     for _ in range(6):
         send(world, "video")
