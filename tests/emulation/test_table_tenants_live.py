@@ -17,6 +17,7 @@ pytestmark = pytest.mark.emulation
 EACH = 40
 RATE_BPS = 6_400
 SENDERS = {"video": "h1", "backup": "h2"}
+MOST_PHASES = 8
 BY_SENDERS = 1
 """The table of those that senders have entries in, which is the fullest."""
 
@@ -43,6 +44,12 @@ def fullest(live: Any) -> dict[str, Any]:
     return max(rows, key=lambda row: row["entries"])
 
 
+def are_as_entitled(tenants: dict[str, dict[str, Any]]) -> bool:
+    """Tell whether both tenants have entries, and each within one of those that it is entitled to."""
+    found = tenants.values()
+    return len(found) == len(SENDERS) and all(abs(each["entries"] - each["entitled"]) <= 1 for each in found)
+
+
 @pytest.mark.each_framework
 def test_tenants_have_what_they_are_entitled_to(live: Any) -> None:
     limit_tables(live)
@@ -54,17 +61,18 @@ def test_tenants_have_what_they_are_entitled_to(live: Any) -> None:
     live.controller.wait_until(
         "groups", lambda groups: sum(1 for found in groups if found["members"]) >= 2 * EACH, timeout_s=60
     )
-    phases = {1: list(streams["backup"]), 2: [*streams["backup"], *streams["video"]]}
+    phases = {1: list(streams["backup"])}
     live.send(1, 3.0, *phases[1])
     alone = {each["tenant"]: each["entries"] for each in fullest(live)["tenants"]}
     assert alone == {"backup": 30}
-    live.send(2, 8.0, *phases[2])
-    row = fullest(live)
-    tenants = {each["tenant"]: each for each in row["tenants"]}
-    assert set(tenants) == {"video", "backup"}
+    tenants: dict[str, dict[str, Any]] = {}
+    while not are_as_entitled(tenants) and len(phases) < MOST_PHASES:
+        phase = len(phases) + 1
+        phases[phase] = [*streams["backup"], *streams["video"]]
+        live.send(phase, 4.0, *phases[phase])
+        tenants = {each["tenant"]: each for each in fullest(live)["tenants"]}
+    assert are_as_entitled(tenants), tenants
     assert tenants["video"]["entries"] > 2 * tenants["backup"]["entries"]
-    for each in tenants.values():
-        assert abs(each["entries"] - each["entitled"]) <= 1, row
     sent, seen = live.fabric.sent(), live.fabric.settled()
     for phase, numbers in phases.items():
         for number in numbers:
