@@ -121,22 +121,22 @@ class Forest:
         bits: int = role._value_
         if not 0 < bits <= ALL_ROLES:
             raise ValueError(f"no role: {role!r}")
-        tree = self.trees.get(key)
+        tree, algorithm, added = self.trees.get(key), self.algorithm, NOTHING
         if tree is None:
             tree = self.trees[key] = Tree(key, self.seed, self._idle_bps.get(key, self._default_bps))
+            if bits == RECEIVES and algorithm.settles_small_trees and node in self._nodes:
+                self._users.plant(tree, node)
+                return Change(key)
         elif self._broken and key in self._broken:
             return self._both(self.mend(key), self.join(key, node, role))
         if node in (terminals := tree.terminals):
             have = int(terminals[node])
             return self._take_role(tree, node, have, bits & ~have) if bits & ~have else Change(key)
         terminals[node] = ROLES[bits]
-        algorithm, added = self.algorithm, NOTHING
         if node not in tree.parent and node != tree.root:
             path: Sequence[NodeId] | None = None
             if not tree.detached and node in self._nodes:
-                if algorithm.settles_small_trees and tree.root is None:
-                    path = (node,)
-                elif bits & SENDS:
+                if bits & SENDS:
                     path = flows.path_of_sender(tree, node, self._default_bps, algorithm.path)
                 else:
                     path = algorithm.path(tree, node)

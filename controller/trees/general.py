@@ -155,7 +155,7 @@ def _pieces(
     for terminal in terminals:
         if terminal in placed:
             continue
-        inside = {terminal, *rooted(terminal, alive)} if terminal in alive else {terminal}
+        inside = [terminal, *rooted(terminal, alive)] if terminal in alive else [terminal]
         piece = {node: set(alive.get(node, ())) for node in inside}
         prune_leaves(piece, ends)
         placed |= piece.keys()

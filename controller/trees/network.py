@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from math import fsum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from controller.kernel.hashing import stable_hash
 from controller.trees.fabric import (
@@ -47,6 +47,28 @@ class NodeHashes(dict[NodeId, int]):
         return found
 
 
+class PodUplinks(NamedTuple):
+    """The links from a pod to the cores.
+
+    Attributes
+    ----------
+    links
+        Aggregation, core, and number in `LinkLoads` of the way up, of each.
+    by_core
+        Aggregation and that number of each, by core.
+    up, down
+        These numbers, and those of the ways down.
+    capacity_bps
+        What all carry together, in bit/s.
+    """
+
+    links: list[tuple[NodeId, NodeId, int]]
+    by_core: dict[NodeId, list[tuple[NodeId, int]]]
+    up: list[int]
+    down: list[int]
+    capacity_bps: float
+
+
 class Network:
     """Read-only view of the fabric for algorithms; derived facts follow `graph.version` (theirs is `version`)."""
 
@@ -58,12 +80,14 @@ class Network:
         self.steps_left: int | None = None
         """What searches for smallest trees may still look at, while one change has them all follow."""
         self._shape: LayeredFabric | Hierarchy | None = None
+        self.fabric: LayeredFabric | None = None
+        """What the graph was at `version`, where that is a fabric."""
         self._weighted = False
         self._components: dict[NodeId, int] | None = None
         self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
         self._roots: dict[tuple[str, int], tuple[NodeId, ...]] = {}
-        self._uplink_ways: dict[int, tuple[list[int], list[int], float]] = {}
-        self._uplink_ways_version = -1
+        self._uplinks: dict[int, PodUplinks] = {}
+        self._uplinks_version = -1
         self.hashes = NodeHashes()
 
     def refresh(self) -> None:
@@ -72,7 +96,7 @@ class Network:
             return
         self.version = self.graph.version
         self._weighted = self.graph.is_weighted
-        self._shape = None if self._weighted else recognise(self.graph)
+        self._recognised(None if self._weighted else recognise(self.graph))
         self._components = None
         self._distances.clear()
         self._roots.clear()
@@ -118,11 +142,15 @@ class Network:
         """Take the graph as recognised, where it is."""
         if shape is None:
             return
-        self.version, self._shape = self.graph.version, shape
+        self.version = self.graph.version
+        self._recognised(shape)
         if not are_components_as_before:
             self._components = None
         self._distances.clear()
         self._roots.clear()
+
+    def _recognised(self, shape: LayeredFabric | Hierarchy | None) -> None:
+        self._shape, self.fabric = shape, shape if isinstance(shape, LayeredFabric) else None
 
     @contextmanager
     def searching(self, steps: int) -> Iterator[None]:
@@ -133,18 +161,23 @@ class Network:
         finally:
             self.steps_left = None
 
-    def uplink_ways(self, fabric: LayeredFabric, pod: int) -> tuple[list[int], list[int], float]:
-        """Return the numbers in `loads` of a pod's links to cores, up and down, and the capacity of all in bit/s."""
-        if self._uplink_ways_version != self.graph.version:
-            self._uplink_ways_version = self.graph.version
-            self._uplink_ways.clear()
-        found = self._uplink_ways.get(pod)
+    def pod_uplinks(self, fabric: LayeredFabric, pod: int) -> PodUplinks:
+        """Return the links from a pod to the cores, kept as long as the graph is as it is."""
+        if self._uplinks_version != self.graph.version:
+            self._uplinks_version = self.graph.version
+            self._uplinks.clear()
+        found = self._uplinks.get(pod)
         if found is None:
-            loads = self.loads
-            up = [loads.index[u][v] for u, v in fabric.uplinks[pod]]
-            found = (up, [way ^ 1 for way in up], fsum(loads.capacity_bps[way] for way in up))
-            if not loads.bundles:  # whose least busy cable is another one as loads change
-                self._uplink_ways[pod] = found
+            loads, pairs = self.loads, fabric.uplinks.get(pod, ())
+            links = [(u, v, loads.index[u][v]) for u, v in pairs]
+            by_core: dict[NodeId, list[tuple[NodeId, int]]] = {}
+            for aggregation, core, number in links:
+                by_core.setdefault(core, []).append((aggregation, number))
+            up = [number for _, _, number in links]
+            capacity_bps = fsum(loads.capacity_bps[number] for number in up)
+            found = PodUplinks(links, by_core, up, [number ^ 1 for number in up], capacity_bps)
+            if not any(u in loads.bundles and v in loads.bundles[u] for u, v in pairs):
+                self._uplinks[pod] = found  # of several cables the least busy is another one as loads change
         return found
 
     @property

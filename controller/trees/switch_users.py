@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from controller.trees.flows import index_of
-from controller.trees.tree import Key, Links, Tree
+from controller.trees.tree import Key, Links, Tree, TreeRole
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -68,6 +68,12 @@ class SwitchUsers:
                 if not keys:
                     del self._keys[node]
 
+    def plant(self, tree: Tree, node: NodeId) -> None:
+        """Make a switch the only one, and only receiver, of a tree that had none."""
+        tree.terminals[node] = TreeRole.RECEIVER
+        tree.root = node
+        self._keys[node].add(tree.key)
+
     def attach(self, tree: Tree, path: Sequence[NodeId], bps: int) -> Links:
         """Hang `path` (from the new terminal to a node on the tree) below its last node, and return its links.
 
@@ -76,18 +82,20 @@ class SwitchUsers:
         """
         parent, children, key, users, tree.uses = tree.parent, tree.children, tree.key, self._keys, None
         index, load_bps = self._loads.index, self._loads.bps
+        above = path[-1]
         if tree.root is None:
-            tree.root = path[-1]
-            users[path[-1]].add(key)
-        added = tuple(pairwise(path))
-        for node, above in reversed(added):
+            tree.root = above
+            users[above].add(key)
+        for node in path[-2::-1]:
             parent[node] = above
             children[above].append(node)
-            number = index[node][above]
+            users[node].add(key)
             if bps:
+                number = index[node][above]
                 load_bps[number] += bps
                 load_bps[number ^ 1] += bps
-            users[node].add(key)
+            above = node
+        added = tuple(pairwise(path))
         rates = tree.rate_below
         if rates is not None and tree.receivers_below is not None:
             for node, _ in added:

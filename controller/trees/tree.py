@@ -9,7 +9,7 @@ from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
 from controller.kernel.hashing import stable_hash
-from topology.graph import Link, NodeId
+from topology.graph import Link, NodeId, order_key
 
 Key: TypeAlias = Hashable
 """What names a group: its address, or a (source, group) pair."""
@@ -302,13 +302,14 @@ def spanning(adjacent: Adjacency, terminals: Iterable[NodeId]) -> tuple[NodeId |
 
 
 def rooted(root: NodeId, adjacent: Adjacency) -> dict[NodeId, NodeId]:
-    """Return the parent of every node that `root` reaches over `adjacent`, parents first."""
+    """Return the parent of every node that `root` reaches over `adjacent`, parents first, in a fixed order."""
     parent: dict[NodeId, NodeId] = {}
     queue = deque([root])
     while queue:
         node = queue.popleft()
         above = parent.get(node)
-        for neighbour in adjacent[node]:
+        neighbours = adjacent[node]
+        for neighbour in sorted(neighbours, key=order_key) if len(neighbours) > 1 else neighbours:
             if neighbour != above and neighbour not in parent and neighbour != root:
                 parent[neighbour] = node
                 queue.append(neighbour)

@@ -13,7 +13,6 @@ one of the PIM-SM baselines needs for the same members gives way to a smaller on
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from math import inf
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm, graft
@@ -21,6 +20,7 @@ from controller.trees.builders.pim import FixedCoreTree, RandomCoreTree, StaticU
 from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
 from controller.trees.tree import RECEIVES, Adjacency, Form, Tree, TreePlan
+from controller.trees.ways import Demand, Way, ways
 from topology.graph import NodeId
 
 FULL = 1.0
@@ -31,9 +31,6 @@ BUSY = 0.25
 
 UNEVEN = 1.05
 """How many times the mean utilisation of its pod's links to cores such a link may have."""
-
-Demand = tuple[int, int]
-"""What a ToR or pod sends towards the core, and what it gets from there, in bps."""
 
 Score = tuple[int, float, float]
 """Links that are not kept, utilisation of the busiest link, sum of utilisations: less is better."""
@@ -50,11 +47,39 @@ class Vsrt(Algorithm):
 
     def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Return the links to add for `node`; none where the tree has to be chosen anew (see `Algorithm`)."""
+        network = self.network
+        fabric = network.fabric
+        if tree.version != network.graph.version or fabric is None or tree.form is not Form.DESIGNATED:
+            fabric = self._fabric_of(tree)
+            if fabric is None:
+                return self._path_elsewhere(tree, node)
+        pod = fabric.pod.get(node)
+        if pod is None:
+            return None
+        aggregation = tree.aggregations.get(pod)
+        if aggregation is not None and (aggregation in tree.parent or aggregation == tree.root):
+            return (node, aggregation) if aggregation in fabric.up[node] else None
+        if not tree.parent:
+            return self._second_tor(fabric, tree, node)
+        return self._path_of_pod(fabric, tree, node, pod)
+
+    def _fabric_of(self, tree: Tree) -> LayeredFabric | None:
+        """Return the fabric on which a tree is designated, or may become so; None where it is not."""
+        shape, form = self.network.shape, tree.form
+        if tree.root is None or not isinstance(shape, LayeredFabric) or form is Form.GENERAL or form is Form.UNIQUE:
+            return None
+        if tree.version != self.network.version:
+            # Its aggregations by the pod numbers of the present version of the graph.
+            numbers = shape.aggregation_pod
+            tree.aggregations = {numbers[node]: node for node in tree.nodes() if node in numbers}
+            tree.version = self.network.version
+        return shape
+
+    def _path_elsewhere(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+        """Return what `path` does for a tree without links, and where none is designated."""
         if tree.root is None:
             return (node,)
         shape, form = self.network.shape, tree.form
-        if isinstance(shape, LayeredFabric) and form is not Form.GENERAL:
-            return None if form is Form.UNIQUE else self._designated_path(shape, tree, node)
         if form is Form.GENERAL:
             if isinstance(shape, Hierarchy):
                 return None
@@ -98,102 +123,67 @@ class Vsrt(Algorithm):
 
     # Fabrics.
 
-    def _designated_path(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
-        pod = fabric.pod.get(node)
-        if pod is None:
+    def _path_of_pod(self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int) -> Sequence[NodeId] | None:
+        """Return the way of the first ToR of a pod to a tree that has links."""
+        demand, core = self._demand(tree, node), tree.core
+        if core is None or not (core in tree.parent or core == tree.root):
+            return self._second_pod(fabric, tree, node, pod, demand)
+        below = fabric.down.get(core, {}).get(pod, ())
+        chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
+        if chosen is None:
             return None
-        parent, root = tree.parent, tree.root
-        if tree.version != self.network.version:
-            self._renumber(fabric, tree)
-        aggregation = tree.aggregations.get(pod)
-        if aggregation is not None and (aggregation in parent or aggregation == root):
-            return (node, aggregation) if aggregation in fabric.up[node] else None
-        if not parent:
-            return self._second_tor(fabric, tree, node)
-        demand = self._demand(tree, node)
-        core = tree.core
-        if core is not None and (core in parent or core == root):
-            below = fabric.down.get(core, {}).get(pod, ())
-            chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
-            if chosen is None:
-                return None
-            if self._is_crowded(fabric, pod, chosen, core, demand):
-                return ()
-            tree.aggregations[pod] = chosen
-            return (node, chosen, core)
-        return self._second_pod(fabric, tree, node, pod, demand)
-
-    def _renumber(self, fabric: LayeredFabric, tree: Tree) -> None:
-        """Name the aggregations on the tree by the pod numbers of the present version of the graph."""
-        numbers = fabric.aggregation_pod
-        tree.aggregations = {numbers[node]: node for node in tree.nodes() if node in numbers}
-        tree.version = self.network.version
+        if self._is_crowded(fabric, pod, chosen, core, demand):
+            return ()
+        tree.aggregations[pod] = chosen
+        return (node, chosen, core)
 
     def _second_tor(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Designate the aggregations and core between the only ToR of the tree and `node`: `choose` for two ToRs."""
         first = tree.root
-        if first not in fabric.pod:
+        home = fabric.pod.get(first)
+        if home is None:
             return None
         there, here = self._demand(tree, first), self._demand(tree, node)
-        to_first = self._row_scores(first, fabric.up[first], there)
-        to_node = self._row_scores(node, fabric.up[node], here)
-        pod, home = fabric.pod[node], fabric.pod[first]
-        salt, hashes = tree.salt, self.network.hashes
-        best: tuple[float, float, int] | None = None
+        pod = fabric.pod[node]
         if pod == home:
-            path: tuple[NodeId, ...] | None = None
-            for aggregation, (busiest, total) in to_node.items():
-                if aggregation in to_first and (fabric.up[aggregation] or not fabric.cores):
-                    other = to_first[aggregation]
-                    tie = salt * hashes[aggregation] & MASK
-                    score = (max(busiest, other[0]), total + other[1], tie)
-                    if best is None or score < best:
-                        best, path = score, (node, aggregation, first)
-            if path is None:
-                return None
-            tree.core = None
-            self._designate(tree, {pod: path[1]})
-            return path
-        loads = self.network.loads
-        index, bps, capacity = loads.index, loads.bps, loads.capacity_bps
-        (node_up, node_down), (first_up, first_down) = here, there
-        down = fabric.down
-        least, least_score = inf, (inf, inf, 0)
-        chosen: tuple[NodeId, NodeId, NodeId] | None = None
-        for a, (near, near_sum) in to_node.items():
-            if near > least:
-                continue
-            row, own_hash = index[a], hashes[a]
-            for core in fabric.up[a]:
-                number = row[core]
-                limit = capacity[number]
-                up_use = (bps[number] + node_up) / limit if node_up else 0.0
-                down_use = (bps[number ^ 1] + node_down) / limit if node_down else 0.0
-                busiest = up_use if up_use > down_use else down_use
-                if busiest > least:
-                    continue
-                if busiest < near:
-                    busiest = near
-                for b in down[core].get(home, ()):
-                    if b not in to_first:
-                        continue
-                    far, far_sum = to_first[b]
-                    number = index[b][core]
-                    limit = capacity[number]
-                    far_up_use = (bps[number] + first_up) / limit if first_up else 0.0
-                    far_down_use = (bps[number ^ 1] + first_down) / limit if first_down else 0.0
-                    far = max(far, busiest, far_up_use, far_down_use)
-                    if far > least:
-                        continue
-                    total = far_sum + (near_sum + up_use + down_use) + far_up_use + far_down_use
-                    score = (far, total, salt * (hashes[core] + own_hash + hashes[b]) & MASK)
-                    if score < least_score:
-                        least, least_score, chosen = far, score, (a, core, b)
-        if chosen is None:
+            return self._second_tor_of_pod(fabric, tree, node, first, there, here)
+        found = ways(self.network, fabric, node, pod, here, first, home, there)
+        if not found:
             return None
-        a, tree.core, b = chosen
+        way = found[0]
+        if len(found) > 1:
+            salt, hashes = tree.salt, self.network.hashes
+
+            def order(way: Way) -> tuple[float, int]:
+                a, core, b = way
+                near, up = self._uses(node, a, here), self._uses(a, core, here)
+                far, back = self._uses(first, b, there), self._uses(b, core, there)
+                total = far[0] + far[1] + (near[0] + near[1] + up[0] + up[1]) + back[0] + back[1]
+                return total, salt * (hashes[core] + hashes[a] + hashes[b]) & MASK
+
+            way = min(found, key=order)
+        a, tree.core, b = way
         self._designate(tree, {pod: a, home: b})
         return (node, a, tree.core, b, first)
+
+    def _second_tor_of_pod(
+        self, fabric: LayeredFabric, tree: Tree, node: NodeId, first: NodeId, there: Demand, here: Demand
+    ) -> Sequence[NodeId] | None:
+        """Designate the aggregation between two ToRs of a pod."""
+        to_first = self._row_scores(first, fabric.up[first], there)
+        best: tuple[float, float, int] | None = None
+        path: tuple[NodeId, ...] | None = None
+        for aggregation, (busiest, total) in self._row_scores(node, fabric.up[node], here).items():
+            if aggregation in to_first and (fabric.up[aggregation] or not fabric.cores):
+                other = to_first[aggregation]
+                score = (max(busiest, other[0]), total + other[1], self._tie(tree, aggregation))
+                if best is None or score < best:
+                    best, path = score, (node, aggregation, first)
+        if path is None:
+            return None
+        tree.core = None
+        self._designate(tree, {fabric.pod[node]: path[1]})
+        return path
 
     @staticmethod
     def _designate(tree: Tree, aggregations: dict[int, NodeId]) -> None:
@@ -203,16 +193,7 @@ class Vsrt(Algorithm):
         self, node: NodeId, neighbours: tuple[NodeId, ...], demand: Demand
     ) -> dict[NodeId, tuple[float, float]]:
         """Return `_link_score` of the links from `node` to `neighbours`."""
-        loads = self.network.loads
-        row, bps, capacity = loads.index.get(node, {}), loads.bps, loads.capacity_bps
-        up, down = demand
-        scores: dict[NodeId, tuple[float, float]] = {}
-        for neighbour in neighbours:
-            number = row[neighbour]
-            there = (bps[number] + up) / capacity[number] if up else 0.0
-            back = (bps[number ^ 1] + down) / capacity[number] if down else 0.0
-            scores[neighbour] = (there if there > back else back, there + back)
-        return scores
+        return {neighbour: self._link_score(node, neighbour, demand) for neighbour in neighbours}
 
     def _second_pod(
         self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int, demand: Demand
@@ -260,12 +241,14 @@ class Vsrt(Algorithm):
         """Tell whether a link to a core would be busy under more load while others of its pod are less so."""
         loads = self.network.loads
         number = loads.index[aggregation][core]
-        capacity = loads.capacity_bps[number]
-        for back, more in enumerate(demand):
-            use = (loads.bps[number ^ back] + more) / capacity
+        capacity, bps, (up, down) = loads.capacity_bps[number], loads.bps, demand
+        there, back = bps[number] + up, bps[number ^ 1] + down
+        if (there if there > back else back) / capacity <= BUSY:
+            return False
+        ways = self.network.pod_uplinks(fabric, pod)
+        for use, more, numbers in ((there / capacity, up, ways.up), (back / capacity, down, ways.down)):
             if more and use > BUSY:
-                up, down, capacity_bps = self.network.uplink_ways(fabric, pod)
-                mean = sum(map(loads.bps.__getitem__, down if back else up)) / capacity_bps
+                mean = sum(map(bps.__getitem__, numbers)) / ways.capacity_bps
                 if use > UNEVEN * (mean + more / capacity):
                     return True
         return False
@@ -279,13 +262,17 @@ class Vsrt(Algorithm):
         return (own, down) if own or down else (default, default)
 
     def _link_score(self, u: NodeId, v: NodeId, demand: Demand) -> tuple[float, float]:
+        there, back = self._uses(u, v, demand)
+        return (there, there + back) if there > back else (back, there + back)
+
+    def _uses(self, u: NodeId, v: NodeId, demand: Demand) -> tuple[float, float]:
+        """Return the utilisation of both directions of a link with so much more; one without more counts as free."""
         loads = self.network.loads
         number = loads.index[u][v]
         capacity = loads.capacity_bps[number]
         up, down = demand
         there = (loads.bps[number] + up) / capacity if up else 0.0
-        back = (loads.bps[number ^ 1] + down) / capacity if down else 0.0
-        return (there, there + back) if there > back else (back, there + back)
+        return there, (loads.bps[number ^ 1] + down) / capacity if down else 0.0
 
     def choose(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency) -> TreePlan | None:
         """Return the best living tree of optimal size over `terminals`, None where there is none.
