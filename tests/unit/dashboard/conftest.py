@@ -134,6 +134,10 @@ PROBE_FOUND = {
 TABLE_APPS = ("discovery", "multicast", "unicast")
 NOTED = (
     *(f"check-{app}" for app in TABLE_APPS),
+    *(
+        f"maintenance-{verb}"
+        for verb in ("plan", "start", "pause", "resume", "abort", "skip", "hook-begin", "hook-end")
+    ),
     *("policy-reload", "static-member-add", "static-member-remove", "router-port-add", "router-port-remove"),
     *(
         "switch-undrain",
