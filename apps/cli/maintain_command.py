@@ -11,16 +11,12 @@ from urllib.parse import urlencode
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import InputError, emit_json, emit_table, printable
-from apps.cli.maintain_runner import HOOK_HELP, Hook, Runner, read_hook
+from apps.cli.maintain_runner import HOOK_HELP, SECTION, Hook, Runner, read_hook, sentence
 from apps.cli.reach import add_source, open_source
 from apps.cli.snapshot_source import Action, SnapshotSource
+from controller.maintenance.model import LONGEST_STEP_S, USUAL
 from controller.snapshot.reader import Snapshot
 from controller.snapshot.selectors import SelectorInvalid, parse_selector, selected, unknown_keys
-
-SECTION = "maintenance"
-
-EXPECTED_S, HOOK_LIMIT_S = 600.0, 900.0
-MOST_S = 604800.0
 
 _WINDOW = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])\Z")
 
@@ -64,13 +60,17 @@ def _add_order(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--window", metavar="HH:MM-HH:MM", help="begin only what ends inside, in local time")
     parser.add_argument(
-        "--expected", metavar="S", type=float, default=EXPECTED_S, help="how long a switch takes (%(default)g s)"
+        "--expected",
+        metavar="S",
+        type=float,
+        default=USUAL.expected_s,
+        help="how long a switch takes (%(default)g s)",
     )
     parser.add_argument(
         "--hook-limit",
         metavar="S",
         type=float,
-        default=HOOK_LIMIT_S,
+        default=USUAL.hook_limit_s,
         help="how long the program may take (%(default)g s)",
     )
     parser.add_argument(
@@ -105,8 +105,8 @@ def _order(args: argparse.Namespace, source: SnapshotSource) -> tuple[dict[str, 
         raise InputError("--select: not with switches by name")
     dpids = [called.switch(text, "SWITCH") for text in args.switches] or _selected(args.select, snapshot)
     for name, value in (("--expected", args.expected), ("--hook-limit", args.hook_limit)):
-        if not 1 <= value <= MOST_S:
-            raise InputError(f"{name}: {value:g} s is not from 1 to {MOST_S:g}")
+        if not 1 <= value <= LONGEST_STEP_S:
+            raise InputError(f"{name}: {value:g} s is not from 1 to {LONGEST_STEP_S:g}")
     order = {
         "switches": sorted(set(dpids)),
         "disruptive": args.disruptive,
@@ -244,12 +244,3 @@ def _status(args: argparse.Namespace) -> int:
 def _rows(switches: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
     for fields in switches:
         yield fields["name"], fields["redundancy_group"], fields["step"], fields["reason"]
-
-
-def sentence(campaign: Mapping[str, Any]) -> str:
-    """Say how far a campaign is."""
-    text = f"the campaign is {campaign['state']}: {campaign['done']} of {campaign['switches']} switches are done"
-    for name, said in (("in_work", "in work"), ("failed", "failed"), ("skipped", "left out")):
-        if campaign[name]:
-            text += f", {campaign[name]} {said}"
-    return f"{text}; it waits: {campaign['waits_for']}" if campaign["waits_for"] else text

@@ -116,10 +116,8 @@ class Runner:
         state = campaign["state"]
         if state not in ("done", "aborted") and (state != "halted" or campaign["in_work"] or self._running):
             return None
-        text = f"the campaign is {state}: {campaign['done']} of {campaign['switches']} switches are done"
         failed = [f"{fields['name']} ({fields['reason']})" for fields in where if fields["step"] == "failed"]
-        if failed:
-            text += f"; failed: {', '.join(failed)}"
+        text = sentence(campaign) + (f": {', '.join(failed)}" if failed else "")
         return CampaignEnd(campaign, where, text, False)
 
     def _begin(self, fields: Mapping[str, Any]) -> None:
@@ -185,6 +183,15 @@ class Runner:
             _end_all(process)
         for thread in self._threads:
             thread.join(KILL_AFTER_S)
+
+
+def sentence(campaign: Mapping[str, Any]) -> str:
+    """Say how far a campaign is."""
+    text = f"the campaign is {campaign['state']}: {campaign['done']} of {campaign['switches']} switches are done"
+    for name, said in (("in_work", "in work"), ("failed", "failed"), ("skipped", "left out")):
+        if campaign[name]:
+            text += f", {campaign[name]} {said}"
+    return f"{text}; it waits: {campaign['waits_for']}" if campaign["waits_for"] else text
 
 
 def _said(status: int) -> str:

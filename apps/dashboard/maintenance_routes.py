@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from apps.dashboard.answers import JSON, encode
@@ -12,18 +12,38 @@ from apps.dashboard.board import Board
 from apps.dashboard.models import DoneModel
 from apps.dashboard.places import known_dpid
 from apps.dashboard.questions import Ask, By, answered, check_length
-
-MOST_S = 604800.0
+from controller.maintenance.model import LONGEST_STEP_S, USUAL
 
 Switches = Annotated[
     str, Query(pattern=r"^[0-9]{1,20}(,[0-9]{1,20})*$", description="Datapath ids, with commas between.")
 ]
-Seconds = Annotated[float, Query(ge=1, le=MOST_S)]
+Seconds = Annotated[float, Query(ge=1, le=LONGEST_STEP_S)]
 Window = Annotated[
     str,
     Query(pattern=r"^([0-9]{1,5},[0-9]{1,5})?$", description="Seconds of the day; empty for always."),
 ]
 Runner = Annotated[str, Query(max_length=64, description="Stands for who upgrades the switches.")]
+
+
+def _order(
+    switches: Switches,
+    disruptive: bool = USUAL.disruptive,
+    window: Window = "",
+    expected_s: Seconds = USUAL.expected_s,
+    hook_limit_s: Seconds = USUAL.hook_limit_s,
+    restarts: bool = USUAL.restarts,
+) -> dict[str, Any]:
+    return {
+        "switches": [int(each) for each in switches.split(",")],
+        "disruptive": disruptive,
+        "window": [int(each) for each in window.split(",")] if window else None,
+        "expected_s": expected_s,
+        "hook_limit_s": hook_limit_s,
+        "restarts": restarts,
+    }
+
+
+Order = Annotated[dict[str, Any], Depends(_order)]
 
 
 def add_maintenance_writes(router: APIRouter, board: Board, ask: Ask) -> None:
@@ -34,30 +54,12 @@ def add_maintenance_writes(router: APIRouter, board: Board, ask: Ask) -> None:
         check_length(question)
         return Response(encode(await answered(ask, question)), media_type=JSON)
 
-    async def plan_maintenance(
-        switches: Switches,
-        by: By,
-        disruptive: bool = False,
-        window: Window = "",
-        expected_s: Seconds = 600.0,
-        hook_limit_s: Seconds = 900.0,
-        restarts: bool = False,
-    ) -> Response:
+    async def plan_maintenance(order: Order, by: By) -> Response:
         """Say in which order switches would be maintained, and what speaks against it."""
-        return await do("plan", by, **_order(switches, disruptive, window, expected_s, hook_limit_s, restarts))
+        return await do("plan", by, **order)
 
-    async def start_maintenance(
-        switches: Switches,
-        by: By,
-        runner: Runner,
-        disruptive: bool = False,
-        window: Window = "",
-        expected_s: Seconds = 600.0,
-        hook_limit_s: Seconds = 900.0,
-        restarts: bool = False,
-    ) -> Response:
+    async def start_maintenance(order: Order, by: By, runner: Runner) -> Response:
         """Begin a campaign."""
-        order = _order(switches, disruptive, window, expected_s, hook_limit_s, restarts)
         return await do("start", by, **order, runner=runner)
 
     async def pause_maintenance(by: By) -> Response:
@@ -104,16 +106,3 @@ def add_maintenance_writes(router: APIRouter, board: Board, ask: Ask) -> None:
             response_model=None,
             responses={200: {"model": DoneModel}},
         )
-
-
-def _order(
-    switches: str, disruptive: bool, window: str, expected_s: float, hook_limit_s: float, restarts: bool
-) -> dict[str, Any]:
-    return {
-        "switches": [int(each) for each in switches.split(",")],
-        "disruptive": disruptive,
-        "window": [int(each) for each in window.split(",")] if window else None,
-        "expected_s": expected_s,
-        "hook_limit_s": hook_limit_s,
-        "restarts": restarts,
-    }

@@ -60,8 +60,7 @@ class DrainForecast:
                 graph.add_link(*link)
         beside = self._make_forest(graph)
         carried = self._carried(out)
-        concerned = [tree for tree in list(forest) if any(not graph.has_link(u, v) for u, v in tree.links())]
-        for number, tree in enumerate(concerned, start=1):
+        for number, tree in enumerate(self._concerned(out, graph), start=1):
             _add_tree(carried, tree, -1)
             beside.set_group_rate(tree.key, tree.idle_bps)
             for node, role in tree.terminals.items():
@@ -74,6 +73,14 @@ class DrainForecast:
                 yield
         ways = [(way, bps) for way, bps in carried.items() if graph.has_link(*way)]
         self._busiest_pct = max((100.0 * bps / _capacity(graph, way) for way, bps in ways), default=0.0)
+
+    def _concerned(self, out: Collection[int], graph: Graph) -> list[Tree]:
+        """Return the trees with a link that is not in a graph without `out`, in an order of their own."""
+        forest = self._forest
+        links = {(u, v) for u in out if u in forest.graph for v in forest.graph.neighbours(u)}
+        keys = {key for u, v in links if not graph.has_link(u, v) for key in forest.groups_on(u, v)}
+        trees = (forest.tree(key) for key in keys)
+        return sorted((tree for tree in trees if tree is not None), key=lambda tree: (tree.salt, str(tree.key)))
 
     def _carried(self, out: Collection[int]) -> dict[_Way, float]:
         """Return what links carry, with the background of those of `out` moved to those that stand in."""

@@ -12,6 +12,9 @@ from topology.graph import Graph
 
 DAY_S = 86400
 
+LONGEST_STEP_S = 604800.0
+"""How long an upgrade may take, or be expected to, at most."""
+
 LinkEnds = tuple[int, int, int, int]
 """A cable of a switch: its datapath id and port, then those at the other end."""
 
@@ -80,6 +83,10 @@ class MaintenanceOrder(NamedTuple):
     expected_s: float = 600.0
     hook_limit_s: float = 900.0
     restarts: bool = False
+
+
+USUAL = MaintenanceOrder(())
+"""What an order has where nobody says otherwise."""
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from controller.maintenance.model import DAY_S, MaintenanceOrder
+from controller.maintenance.model import DAY_S, LONGEST_STEP_S, MaintenanceOrder
 from controller.multicast.events import (
     AliasAsked,
     CountersResetAsked,
@@ -25,9 +25,6 @@ from controller.multicast.events import (
     SwitchForgetAsked,
 )
 from controller.wire.addresses import is_multicast_ip, parse_name
-
-MAX_STEP_S = 604800
-"""How long a step of the maintenance of a switch may be said to take."""
 
 TEXT_LENGTH = 500
 """Characters of what a command says of itself, or of the upgrade of a switch."""
@@ -97,8 +94,8 @@ def _window(value: Any) -> tuple[int, int] | None:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= MAX_STEP_S:
-        raise ValueError(f"{value!r} is no number of seconds from 1 to {MAX_STEP_S}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= LONGEST_STEP_S:
+        raise ValueError(f"{value!r} is no number of seconds from 1 to {LONGEST_STEP_S:g}")
     return float(value)
 
 

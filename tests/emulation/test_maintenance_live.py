@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +102,6 @@ def pings(live: Any, pairs: list[tuple[str, str]]) -> Iterator[dict[tuple[str, s
         running.append(subprocess.Popen([*command, live.fabric.address(to)], stdout=subprocess.PIPE, text=True))
     try:
         yield lost
-        time.sleep(1.0)
     finally:
         for pair, process in zip(pairs, running, strict=True):
             process.send_signal(signal.SIGINT)
