@@ -18,6 +18,13 @@ LOOK_AGAIN_S = 0.01
 PATIENCE_S = 30.0
 """How long it is awaited that they do."""
 
+CACHED_S = 15.0
+"""For how long a switch that goes by a cache of its entries may remember that it had none for a group's packets: Open
+vSwitch forgets in 10 s what no packet asked for."""
+
+RETURN_PAUSE_S = 0.05
+"""How much later than it confirms an entry such a switch goes by it."""
+
 
 @dataclass(slots=True)
 class _Departure:
@@ -38,6 +45,7 @@ class Departures:
         self._plane = plane
         self._installer = installer
         self.departing: dict[bytes, _Departure] = {}
+        self._left_s: dict[bytes, float] = {}
 
     def __contains__(self, address: bytes) -> bool:
         return address in self.departing
@@ -51,6 +59,11 @@ class Departures:
         if keys:
             self.departing[group.address] = _Departure(group, entries, keys, now, now + PATIENCE_S)
             self.leaving.update(entries)
+
+    def pause_s(self, address: bytes, now: float) -> float:
+        """Return how long the senders' entries of a group that comes in are to wait when the rest is confirmed."""
+        left_s = self._left_s.get(address)
+        return 0.0 if left_s is None or now > left_s + CACHED_S else RETURN_PAUSE_S
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nobody leaves."""
@@ -69,10 +82,18 @@ class Departures:
             departure.keys, departure.due_s = left, now + LOOK_AGAIN_S
             return False
         del self.departing[address]
+        self._note_left(address, now)
         self.leaving.subtract(departure.entries)
         if left:
             self._move_on(departure.group, left)
         return True
+
+    def _note_left(self, address: bytes, now: float) -> None:
+        left_s = self._left_s
+        left_s.pop(address, None)
+        left_s[address] = now
+        while now > left_s[oldest := next(iter(left_s))] + CACHED_S:
+            del left_s[oldest]
 
     def _move_on(self, group: Group, left: set[tuple[int, FlowKey]]) -> None:
         """Have a group come in under another version, for a switch may still hold entries of this one."""

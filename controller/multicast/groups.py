@@ -415,11 +415,12 @@ class GroupPlane:
         urgency: Urgency = Urgency.PROMPT,
         local: Local | None = None,
         needs: Needs | None = None,
+        pause_s: float = 0.0,
     ) -> list[Effect]:
         """Compile a group again and send the difference, make before break; all counts anew without a change.
 
         Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. Of a
-        group that comes in what it `needs` at switches may be known already.
+        group that comes in what it `needs` may be known already; new senders' entries come `pause_s` after the rest.
         """
         if group.held:
             self._end_if_empty(group)
@@ -462,7 +463,7 @@ class GroupPlane:
         self._end_if_empty(group)
         staged = [puts, entering, removes] if moved else [puts + removes, entering]
         if stages := [stage for stage in staged if stage]:
-            effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
+            effects += self._installer.change(stages, now, DRAIN_S if moved and removes else pause_s, urgency)
         return effects
 
     def _end_if_empty(self, group: Group) -> None:

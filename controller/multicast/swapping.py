@@ -1,8 +1,8 @@
 """Which groups have entries in tables that are too small for all: silent ones go out, a packet brings one in.
 
-A group is in at all switches of its tree or out at all of them. It goes out in the order senders' entries, barrier, a
-pause for what is under way, the rest; and comes in in reverse. So a packet of a group that is out meets no entry at
-its sender's own port, and is handed on by the controller; none is ever inside the fabric without a way.
+A group is in at all switches of its tree or out at all. It goes out in the order senders' entries, barrier, a pause
+for what is under way, the rest; and comes in in reverse, with a pause where it left a moment ago. A packet of a group
+that is out meets no entry at its sender's port, so the controller hands it on; none is in the fabric without a way.
 """
 
 from __future__ import annotations
@@ -352,7 +352,8 @@ class Swapping:
         group.is_out = False
         self.counters["swaps-in"] += 1
         self._carried.forget(group.address)
-        effects = self._plane.refresh(group, (), now, needs=needs)
+        pause_s = self._departures.pause_s(group.address, now)
+        effects = self._plane.refresh(group, (), now, needs=needs, pause_s=pause_s)
         self._changes.changed(group.address, now)
         self._plane.aliases.touch(group.address)
         return effects

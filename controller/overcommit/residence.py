@@ -330,7 +330,7 @@ class Residence(Generic[G]):
         at.found, at.taken = len(at.idle), 0
 
     def _draw_slower(self, groups: Urn[G], rate: float, frees: Callable[[G], int] | None) -> G | None:
-        drawn = {groups.draw(self._chance) for _ in range(DRAWN if len(groups) else 0)}
+        drawn = dict.fromkeys(groups.draw(self._chance) for _ in range(DRAWN if len(groups) else 0))
         expected = {group: self._inside[group].expected(self._read_s) for group in drawn}
         for group in sorted(drawn, key=expected.__getitem__):
             if rate < LEAST_ADVANTAGE * expected[group]:

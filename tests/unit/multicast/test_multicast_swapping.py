@@ -11,6 +11,7 @@ from controller.config.overcommit_settings import Capacities, Overcommit
 from controller.effects import ActionRefused, ApplyEdits
 from controller.events import DeadlineReached, SwitchDisconnected
 from controller.multicast.core import MulticastCore
+from controller.multicast.departures import CACHED_S, RETURN_PAUSE_S
 from controller.multicast.events import LogFollowed, PolicyLoaded
 from controller.multicast.table_limits import table_of
 from controller.multicast.thrashing import Thrashing
@@ -124,6 +125,27 @@ def test_a_group_may_leave_at_any_moment_of_its_coming_in(make_world, version):
             world.now += 0.02
         done(world.do("group-swap-out", group=name))
         world.settle()
+
+
+def test_who_comes_back_at_once_has_its_senders_entries_a_moment_after_the_rest_is_confirmed(make_world, version):
+    """Open vSwitch goes by its cache for a moment longer: there is no entry for the group's packets there."""
+    name = format_ip(group(0))
+    world = joined(overcommitted(make_world, version), 1)
+    assert_served(world, 0)
+    world.settle()
+    whole = len(rules_of(world, group(0)))
+    for away_s, pause_s in ((0.5, RETURN_PAUSE_S), (CACHED_S + 1, 0.0)):
+        done(world.do("group-swap-out", group=name))
+        world.settle()
+        assert rules_of(world, group(0)) == []
+        world.advance(away_s)
+        done(world.do("group-swap-in", group=name))
+        rest_s = senders_s = None
+        for _ in world.steps():
+            count = len(rules_of(world, group(0)))
+            rest_s = world.now if count == whole - 1 and rest_s is None else rest_s
+            senders_s = world.now if count == whole and senders_s is None else senders_s
+        assert senders_s - rest_s == pytest.approx(pause_s)
 
 
 def test_what_changes_of_a_group_that_is_out_costs_no_entry(make_world):
