@@ -136,22 +136,21 @@ class Campaigns:
         It, or None before the first.
     section
         Its document and those of its switches.
+    view
+        What it sees of the fabric.
     """
 
     def __init__(
         self,
         policy: PolicyInForce,
-        fabric: LiveFabric,
-        switches: Switches,
-        plane: GroupPlane,
-        installer: Installer,
+        view: MaintenanceView,
         operator: Operator,
         pending_writes: PendingWrites,
         feed: ChangeFeed,
         perform: Perform,
     ) -> None:
         self.campaign: Campaign | None = None
-        self.view = MaintenanceView(policy, fabric, switches, plane, installer)
+        self.view = view
         self.section: DocumentLog[int] = DocumentLog(self._shown, self._document, lambda key: str(key or CAMPAIGN))
         self._policy = policy
         self._operator = operator

@@ -16,7 +16,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.multicast.admission_reports import AdmissionReports
 from controller.multicast.alias_control import AliasControl
-from controller.multicast.campaigns import Campaigns
+from controller.multicast.campaigns import Campaigns, MaintenanceView
 from controller.multicast.change_feed import ChangeFeed
 from controller.multicast.due import Due, Grace
 from controller.multicast.edge_ports import EdgePorts
@@ -322,10 +322,7 @@ class MulticastStages:
         )
         self.campaigns = Campaigns(
             in_force,
-            self.fabric,
-            self.switches,
-            self.plane,
-            self.installer,
+            MaintenanceView(in_force, self.fabric, self.switches, self.plane, self.installer),
             self.operator,
             self.pending_writes,
             self.feed,

@@ -9,9 +9,20 @@ import pytest
 
 from apps.dashboard.lists import GRAVITIES
 from apps.dashboard.reads import Gravity, Metric
+from controller.maintenance.model import USUAL
 from controller.performance.port_history import METRICS
 
 CONTENT = {"content-type": "application/problem+json"}
+
+ORDER_QUERY = "switches=2,1&disruptive=true&window=79200,21600&expected_s=90&hook_limit_s=30&restarts=true"
+ORDER = {
+    "switches": [2, 1],
+    "disruptive": True,
+    "window": [79200, 21600],
+    "expected_s": 90.0,
+    "hook_limit_s": 30.0,
+    "restarts": True,
+}
 
 
 def test_what_several_apps_tell_of_one_thing_is_one_document(dashboard: Any) -> None:
@@ -180,6 +191,41 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
         ("PUT", "/groups/239.1.1.1/pin", {"do": "group-pin", "group": "239.1.1.1"}),
         ("DELETE", "/groups/239.1.1.1/pin", {"do": "group-unpin", "group": "239.1.1.1"}),
         ("POST", "/counters/reset", {"do": "counters-reset"}),
+        (
+            "POST",
+            f"/maintenance/plan?{ORDER_QUERY}",
+            {"do": "maintenance-plan", **ORDER},
+        ),
+        (
+            "POST",
+            f"/maintenance/start?{ORDER_QUERY}&runner=r1",
+            {"do": "maintenance-start", **ORDER, "runner": "r1"},
+        ),
+        (
+            "POST",
+            "/maintenance/plan?switches=2",
+            {"do": "maintenance-plan", **USUAL._asdict(), "switches": [2]},
+        ),
+        ("POST", "/maintenance/pause", {"do": "maintenance-pause"}),
+        ("POST", "/maintenance/resume?runner=r2", {"do": "maintenance-resume", "runner": "r2"}),
+        ("POST", "/maintenance/resume", {"do": "maintenance-resume", "runner": ""}),
+        ("POST", "/maintenance/abort", {"do": "maintenance-abort"}),
+        ("POST", "/maintenance/skip?dpid=0x2", {"do": "maintenance-skip", "dpid": 2}),
+        (
+            "POST",
+            "/maintenance/hook-begin?dpid=2&runner=r1",
+            {"do": "maintenance-hook-begin", "dpid": 2, "runner": "r1"},
+        ),
+        (
+            "POST",
+            "/maintenance/hook-end?dpid=2&runner=r1&fault=status+3",
+            {"do": "maintenance-hook-end", "dpid": 2, "runner": "r1", "fault": "status 3"},
+        ),
+        (
+            "POST",
+            "/maintenance/hook-end?dpid=2&runner=r1",
+            {"do": "maintenance-hook-end", "dpid": 2, "runner": "r1", "fault": ""},
+        ),
     ],
 )
 def test_a_write_asks_the_controller(
@@ -188,6 +234,37 @@ def test_a_write_asks_the_controller(
     answer = dashboard.write(method, path)
     assert (answer.status_code, answer.json()) == (200, {"done": True})
     assert controller.asked.pop() == {**asked, "by": "operator"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "field"),
+    [
+        ("/maintenance/start?runner=r1", 422, "switches"),
+        ("/maintenance/start?switches=1,leaf&runner=r1", 422, "switches"),
+        ("/maintenance/start?switches=1", 422, "runner"),
+        ("/maintenance/start?switches=1&runner=r1&window=22:00-06:00", 422, "window"),
+        ("/maintenance/start?switches=1&runner=r1&expected_s=0", 422, "expected_s"),
+        ("/maintenance/hook-kill?dpid=1&runner=r1", 422, "what"),
+        ("/maintenance/hook-begin?dpid=1", 422, "runner"),
+        ("/maintenance/hook-begin?dpid=77&runner=r1", 404, "77"),
+        ("/maintenance/skip?dpid=77", 404, "77"),
+        (f"/maintenance/hook-end?dpid=1&runner=r1&fault={'x' * 501}", 422, "fault"),
+    ],
+)
+def test_what_maintenance_cannot_be_asked_never_comes_to_the_controller(
+    dashboard: Any, controller: Any, path: str, status: int, field: str
+) -> None:
+    controller.asked.clear()
+    answer = dashboard.write("POST", path)
+    assert (answer.status_code, field in answer.text) == (status, True)
+    assert controller.asked == []
+
+
+def test_who_only_reads_begins_no_campaign_and_ends_no_upgrade(dashboard: Any, controller: Any) -> None:
+    controller.asked.clear()
+    for path in (f"start?{ORDER_QUERY}&runner=r1", "hook-end?dpid=1&runner=r1"):
+        assert dashboard.client.post(f"/maintenance/{path}").status_code == 401
+    assert controller.asked == []
 
 
 def test_an_allocation_is_asked_with_its_own_fields_only(dashboard: Any, controller: Any) -> None:
