@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from apps.cli.called import SECTIONS, SnapshotNames, is_spelled_out
-from apps.cli.common import emit_json, printable
+from apps.cli.common import InputError, emit_json, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import read_group
 from apps.cli.snapshot_source import Action
+from controller.config.terms import is_label_key, is_label_value
 from controller.snapshot.reader import Snapshot
+from controller.wire.dpids import looks_like_dpid
 
 FAMILIES = (4, 6)
 LISTED = 10
@@ -76,6 +78,23 @@ def _switches_to_give(answer: Mapping[str, Any]) -> Iterator[str]:
         yield "nothing changed"
     elif switches := answer.get("switches"):
         yield f"its {switches} switches go to others (`vsrt show cluster` says when it has none)"
+
+
+def _label(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
+    def action(fields: Mapping[str, Any]) -> Action:
+        port_no = fields.get("port_no")
+        what, place = ("switch", f"/switches/{fields['dpid']:#x}")
+        if port_no is not None:
+            what, place = "port", f"/ports/{fields['dpid']:#x}/{port_no}"
+        value = f"?value={quote(fields['value'])}" if "value" in fields else ""
+        return Action({"do": f"{what}-label-{do}", **fields}, method, f"{place}/labels/{quote(fields['key'])}{value}")
+
+    return action
+
+
+def _labels(answer: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(labels := answer.get("labels"), Mapping):
+        yield "labels from now: " + (", ".join(f"{key}={labels[key]}" for key in sorted(labels)) or "none")
 
 
 def _still_there(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -224,6 +243,20 @@ VERBS: dict[str, Verb] = {
         _router_port("router-port-remove", "DELETE"),
         "port {place} is no set router port of IPv{family}",
     ),
+    "label add": Verb(
+        "give a switch or port a label, in the place of the policy's of that key",
+        ("place", "label"),
+        _label("add", "PUT"),
+        "{place} has the label {key}={value}",
+        _labels,
+    ),
+    "label remove": Verb(
+        "take a label back that an operator gave a switch or port",
+        ("place", "key"),
+        _label("remove", "DELETE"),
+        "the label {key} that {place} was given is taken back",
+        _labels,
+    ),
     "hand-over": Verb(
         "have another controller lead the fabric: MEMBER, or any other",
         ("member",),
@@ -258,6 +291,7 @@ GROUPS = {
     "static-member": "ports that get a group whatever their hosts ask for",
     "router-port": "ports that lead to multicast routers",
     "alias": "further trees of groups",
+    "label": "labels of switches and ports, which selectors choose by",
 }
 
 
@@ -287,6 +321,9 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
         "group", metavar="GROUP", help="IPv4 or IPv6 address of the group, in a VLAN with its id: 239.1.1.1@20"
     ),
     "port": lambda parser: parser.add_argument("port", metavar="SWITCH:PORT", help="a switch's port"),
+    "place": lambda parser: parser.add_argument("at", metavar="SWITCH[:PORT]", help="a switch, or a port of one"),
+    "label": lambda parser: parser.add_argument("label", metavar="KEY=VALUE", help="the label, such as rack=b7"),
+    "key": lambda parser: parser.add_argument("label_key", metavar="KEY", help="the label's key"),
     "missing": lambda parser: parser.add_argument(
         "missing", metavar="SWITCH|LINK", help="a switch, or both ends of a link, such as leaf1:3-spine2:1"
     ),
@@ -307,7 +344,7 @@ def run(args: argparse.Namespace) -> int:
     """Have it done and say so."""
     verb, source = VERBS[args.verb], open_source(args)
     fields: dict[str, Any] = {}
-    told = (getattr(args, name, None) for name in ("switch", "port", "missing"))
+    told = (getattr(args, name, None) for name in ("switch", "port", "missing", "at"))
     places = [end for text in told if text is not None for end in _ends(text)]
     if all(map(is_spelled_out, places)):
         called = SnapshotNames(Snapshot())
@@ -321,6 +358,12 @@ def run(args: argparse.Namespace) -> int:
                 fields["group"] = read_group(args.group, "GROUP")
             case "port":
                 fields["dpid"], fields["port_no"] = called.port(args.port, "SWITCH:PORT")
+            case "place":
+                fields |= _place(args.at, called)
+            case "label":
+                fields |= _label_fields(args.label)
+            case "key":
+                fields["key"] = _label_key(args.label_key)
             case "missing":
                 fields |= _missing(args.missing, called)
             case "member":
@@ -349,6 +392,27 @@ def _ends(text: str) -> tuple[str, ...]:
     """Return the ends of a link, or the switch, that a text says."""
     match = _LINK.match(text)
     return match.groups() if match else (text,)
+
+
+def _place(text: str, called: SnapshotNames) -> dict[str, int]:
+    """Return the switch that a text says, or the port of one; a switch's name has no colon."""
+    if ":" not in text or looks_like_dpid(text):
+        return {"dpid": called.switch(text, "SWITCH[:PORT]")}
+    dpid, port_no = called.port(text, "SWITCH[:PORT]")
+    return {"dpid": dpid, "port_no": port_no}
+
+
+def _label_key(text: str) -> str:
+    if not is_label_key(text):
+        raise InputError(f"KEY: {text!r} can name no label")
+    return text
+
+
+def _label_fields(text: str) -> dict[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not is_label_key(key) or not is_label_value(value):
+        raise InputError(f"KEY=VALUE: {text!r} is no label, such as rack=b7, or it is known of every switch")
+    return {"key": key, "value": value}
 
 
 def _missing(text: str, called: SnapshotNames) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from apps.dashboard.probe_routes import add_probe_writes
 from apps.dashboard.questions import Ask, By, answered, check_length
 from apps.dashboard.reads import PROBLEMS, AddressPath, PortPath, SwitchPath, TablesPath, group_address
 from controller.alarms.actions import KEY_LENGTH
+from controller.config.terms import LABEL_KEY, LABEL_VALUE, RESERVED_LABELS, is_label_key
 
 FamilyPath = Annotated[Literal["4", "6"], Path(description="IP version.")]
 _KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
@@ -24,7 +25,24 @@ _KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
 
 MonitorPath = Annotated[str, Path(pattern=_KEY, max_length=64, description="Name of a monitor.")]
 
+LabelKeyPath = Annotated[
+    str,
+    Path(
+        max_length=63,
+        description="Key of a label; `tier`, `dpid`, `name`, `state` and `fabric` are none.",
+        json_schema_extra={"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
+    ),
+]
+LabelValue = Annotated[str, Query(pattern=f"^{LABEL_VALUE}$", description="What the label says.")]
+
 _RESERVED = ("do", "show", "changes")
+
+
+def label_key(text: str) -> str:
+    """Return the key of a label; Problem where a text can be none."""
+    if not is_label_key(text):
+        raise Problem(404, f"there is no label {text!r}: no label can be called that")
+    return text
 
 
 def writes(board: Board, ask: Ask) -> APIRouter:
@@ -148,6 +166,28 @@ def writes(board: Board, ask: Ask) -> APIRouter:
     async def unpin_group(address: AddressPath, by: By) -> Response:
         """Let a pinned group go out of the flow tables again."""
         return await do("group-unpin", by=by, group=group_address(address))
+
+    @route("PUT", "/switches/{dpid}/labels/{key}")
+    async def add_switch_label(dpid: SwitchPath, key: LabelKeyPath, value: LabelValue, by: By) -> Response:
+        """Give a switch a label, in the place of the policy's of that key."""
+        return await do("switch-label-add", by=by, dpid=switch_dpid(board, dpid), key=label_key(key), value=value)
+
+    @route("DELETE", "/switches/{dpid}/labels/{key}")
+    async def remove_switch_label(dpid: SwitchPath, key: LabelKeyPath, by: By) -> Response:
+        """Take a label of a switch back that an operator gave it."""
+        return await do("switch-label-remove", by=by, dpid=switch_dpid(board, dpid), key=label_key(key))
+
+    @route("PUT", "/ports/{dpid}/{port_no}/labels/{key}")
+    async def add_port_label(
+        dpid: SwitchPath, port_no: PortPath, key: LabelKeyPath, value: LabelValue, by: By
+    ) -> Response:
+        """Give a port a label, in the place of the policy's of that key."""
+        return await do("port-label-add", by=by, **place(dpid, port_no), key=label_key(key), value=value)
+
+    @route("DELETE", "/ports/{dpid}/{port_no}/labels/{key}")
+    async def remove_port_label(dpid: SwitchPath, port_no: PortPath, key: LabelKeyPath, by: By) -> Response:
+        """Take a label of a port back that an operator gave it."""
+        return await do("port-label-remove", by=by, **place(dpid, port_no), key=label_key(key))
 
     @route("POST", "/checks/{app}")
     async def begin_check(

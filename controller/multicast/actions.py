@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from controller.config.terms import RESERVED_LABELS, is_label_key, is_label_value
 from controller.maintenance.model import DAY_S, LONGEST_STEP_S, MaintenanceOrder
 from controller.multicast.events import (
     AliasAsked,
@@ -14,6 +15,7 @@ from controller.multicast.events import (
     GroupPinSet,
     GroupRebuildAsked,
     GroupSwapAsked,
+    LabelSet,
     MaintenanceHookSet,
     MaintenancePlanAsked,
     MaintenanceSkipAsked,
@@ -40,6 +42,7 @@ Action = (
     | AliasAsked
     | GroupSwapAsked
     | GroupPinSet
+    | LabelSet
     | CountersResetAsked
     | MaintenancePlanAsked
     | MaintenanceStartAsked
@@ -115,11 +118,28 @@ def _group(value: Any) -> bytes:
     return address
 
 
+def _label_key(value: Any) -> str:
+    if not isinstance(value, str) or not is_label_key(value):
+        reserved = f"; {', '.join(RESERVED_LABELS)} are known of every switch"
+        raise ValueError(
+            f"{value!r} cannot name a label: a letter, then up to 62 letters, digits, dots, _ and -{reserved}"
+        )
+    return value
+
+
+def _label_value(value: Any) -> str:
+    if not isinstance(value, str) or not is_label_value(value):
+        raise ValueError(f"{value!r} cannot be the value of a label: 1 to 63 letters, digits, dots, _ and -")
+    return value
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "dpid": _whole(0, MAX_DPID),
         "port_no": _whole(1, MAX_PORT_NO),
         "family": _family,
+        "key": _label_key,
+        "value": _label_value,
         "group": _group,
         "switches": _switches,
         "disruptive": _boolean,
@@ -144,6 +164,10 @@ def _start(*fields: Any) -> MaintenanceStartAsked:
     return MaintenanceStartAsked(MaintenanceOrder(*order), runner)
 
 
+def _switch_label(dpid: int, key: str, value: str | None = None) -> LabelSet:
+    return LabelSet(dpid, 0, key, value)
+
+
 _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingProxyType(
     {
         "static-member-add": (("dpid", "port_no", "group"), partial(StaticMemberSet, present=True)),
@@ -160,6 +184,10 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "group-swap-out": (("group",), partial(GroupSwapAsked, is_in=False)),
         "group-pin": (("group",), partial(GroupPinSet, present=True)),
         "group-unpin": (("group",), partial(GroupPinSet, present=False)),
+        "port-label-add": (("dpid", "port_no", "key", "value"), LabelSet),
+        "port-label-remove": (("dpid", "port_no", "key"), partial(LabelSet, value=None)),
+        "switch-label-add": (("dpid", "key", "value"), _switch_label),
+        "switch-label-remove": (("dpid", "key"), _switch_label),
         "counters-reset": ((), CountersResetAsked),
         "maintenance-plan": (_ORDER, _plan),
         "maintenance-start": ((*_ORDER, "runner"), _start),

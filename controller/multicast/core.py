@@ -64,6 +64,7 @@ class MulticastCore(MulticastStages):
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
+            **self.labels.handlers,
             **self.campaigns.handlers,
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {

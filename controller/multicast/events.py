@@ -110,6 +110,15 @@ class GroupPinSet(NamedTuple):
     present: bool
 
 
+class LabelSet(NamedTuple):
+    """The operator gives a port, or a switch (`port_no` 0), a label, or (`value` None) takes it back."""
+
+    dpid: int
+    port_no: int
+    key: str
+    value: str | None
+
+
 class CountersResetAsked(NamedTuple):
     """The operator wants all counters to begin anew."""
 

@@ -14,6 +14,7 @@ from controller.membership.core import MembershipCore
 from controller.multicast.fabric_names import FabricNames
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
+from controller.multicast.operator_labels import OperatorLabels
 from controller.multicast.settings import LoadedPolicy
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.switches import Switches
@@ -38,6 +39,7 @@ class Findings:
         plane: GroupPlane,
         membership: MembershipCore,
         static: StaticMembers,
+        labels: OperatorLabels,
         legs: MemberLegs,
     ) -> None:
         self._names = names
@@ -48,6 +50,7 @@ class Findings:
         self._plane = plane
         self._membership = membership
         self._static = static
+        self._labels = labels
         self._legs = legs
 
     def search(self) -> Iterator[Finding | None]:
@@ -64,12 +67,16 @@ class Findings:
 
     def _settings(self) -> Iterator[Finding | None]:
         """Look at what settings of the policy, and of operators, name."""
-        for what, dpid, port_no in dict.fromkeys(_named(self._in_force.policy)):
+        named: list[tuple[str, int, int | None]] = [
+            (f"{what} in the policy file", dpid, port_no) for what, dpid, port_no in _named(self._in_force.policy)
+        ]
+        named += [("A label of an operator", each.dpid, each.port_no or None) for each in self._labels.by_operator()]
+        for what, dpid, port_no in dict.fromkeys(named):
             if dpid not in self._switches.connected:
-                text = f"{what} in the policy file names switch {dpid}, which is not connected."
+                text = f"{what} names switch {dpid}, which is not connected."
                 yield finding(self._names, "setting-without-switch", text, dpid, port_no)
             elif port_no is not None and port_no not in self._switches.ports(dpid):
-                text = f"{what} in the policy file names port {dpid}:{port_no}, which the switch has not."
+                text = f"{what} names port {dpid}:{port_no}, which the switch has not."
                 yield finding(self._names, "setting-without-port", text, dpid, port_no)
             else:
                 yield None

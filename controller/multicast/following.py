@@ -26,6 +26,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import MulticastJournal, group_of
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
+from controller.multicast.operator_records import OperatorRecords
 from controller.multicast.operator_settings import read_pin, read_router_port, read_static_member
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
@@ -57,6 +58,7 @@ _STAGES: Mapping[str, int] = {
     "router-port": 0,
     "drain": 0,
     "pin": 0,
+    "label": 0,
     "maintenance": 0,
     "maintenance-switch": 0,
     "switch": 1,
@@ -101,6 +103,7 @@ class Following:
         registered: RegisteredGroups,
         memberships: Memberships,
         static: StaticMembers,
+        records: OperatorRecords,
         campaigns: Campaigns,
         senders: SenderTable,
         edge_ports: EdgePorts,
@@ -136,6 +139,7 @@ class Following:
             "router-port": self._router_port,
             "drain": self._drain,
             "pin": self._pin,
+            **records.followed,
             "maintenance": self._maintenance,
             "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,

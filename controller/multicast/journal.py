@@ -4,6 +4,7 @@
 |---|---|---|
 | `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY` | what operators set | decision |
 | `drain/DPID`, `pin/GROUP` | the same | decision |
+| `label/DPID/PORT/KEY` | labels that operators gave, of switches with port 0 | decision |
 | `maintenance`, `maintenance-switch/DPID` | a campaign, and where its switches are | decision |
 | `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |
@@ -30,6 +31,7 @@ from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
+from controller.multicast.operator_records import OperatorRecords
 from controller.multicast.operator_settings import OperatorSetting, setting_entry
 from controller.multicast.pending_writes import PendingWrites, SwitchOrLink
 from controller.multicast.registered import RegisteredGroups
@@ -66,6 +68,7 @@ class MulticastJournal:
         memberships: Memberships,
         settings: Callable[[], Iterable[OperatorSetting]],
         is_set: Callable[[OperatorSetting], bool],
+        records: OperatorRecords,
         campaigns: Campaigns,
         legs: MemberLegs,
     ) -> None:
@@ -77,6 +80,7 @@ class MulticastJournal:
         self._memberships = memberships
         self._settings = settings
         self._is_set = is_set
+        self._records = records
         self._campaigns = campaigns
         self._legs = legs
         self._unknown_keys: list[str] = []
@@ -164,12 +168,15 @@ class MulticastJournal:
             for dpid in self._dpids(address):
                 self._pending.heard[address, dpid] = None
         self._anew_left = [len(self._pending.topology), len(self._pending.trees), len(self._pending.heard)]
+        self._pending.records = dict.fromkeys(self._records.keys())
         self._pending.campaign = dict.fromkeys(self._campaigns.keys())
         return [setting_entry(setting, True) for setting in self._settings()]
 
     def _changed(self, now: float) -> list[LogEntry]:
         entries = [setting_entry(setting, self._is_set(setting)) for setting in self._pending.settings]
         self._pending.settings.clear()
+        entries += [self._records.entry(key) for key in self._pending.records]
+        self._pending.records.clear()
         entries += [self._campaigns.entry(key) for key in self._pending.campaign]
         self._pending.campaign.clear()
         entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]

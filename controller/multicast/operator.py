@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from controller.datapath.lanes import Urgency
-from controller.effects import ActionRefused, ActionTaken
 from controller.kernel.domains import domain_of
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.alias_control import AliasControl
@@ -29,7 +28,8 @@ from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator_settings import OperatorSetting, OperatorSettings
+from controller.multicast.operator_answers import SettingRefused, answer_operator
+from controller.multicast.operator_settings import SETTINGS_BOUND, OperatorSetting, OperatorSettings
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.sections import MulticastSections
@@ -45,19 +45,10 @@ from controller.wire.addresses import format_ip
 from topology.events import PortRole
 from topology.live import LiveFabric
 
-SETTINGS_BOUND = 16384
-"""Static members of operators, and likewise router ports and drained switches, that are kept; others are refused."""
-
 LISTED = 1000
 """Groups that an answer lists by name."""
 
 Record = dict[str, Any]
-
-
-class _Refusal(Exception):  # noqa: N818
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(f"{field}: {text}")
-        self.field = field
 
 
 class Operator:
@@ -162,12 +153,7 @@ class Operator:
     # Actions
 
     def _handle(self, event: Any, now: float) -> None:
-        try:
-            document = self._actions[type(event)](event, now)
-        except _Refusal as refusal:
-            self._perform([ActionRefused(refusal.field, self._feed.names.spoken(str(refusal)))])
-        else:
-            self._perform([ActionTaken(document)])
+        answer_operator(self._feed.names, self._perform, lambda: self._actions[type(event)](event, now))
 
     def _tell(self, now: float, setting: OperatorSetting, kind: str, text: str, state: State, **place: Any) -> None:
         self._pending_writes.setting_changed(setting, now)
@@ -192,9 +178,9 @@ class Operator:
                 text = f"P{place[1:]} is a static member of {name} by {set_there} alone, no longer by an operator"
         elif line is not None:
             text = f"{place} is a static member of {name} by {set_there}: take it out there, and reload the policy"
-            raise _Refusal("group", text)
+            raise SettingRefused("group", text)
         else:
-            raise _Refusal("group", f"{place} is no static member of {name}")
+            raise SettingRefused("group", f"{place} is no static member of {name}")
         answer: Record = {"group": name, "dpid": dpid, "port_no": port_no, "present": present or line is not None}
         answer |= static.state(key) if answer["present"] else {"served": False}
         if present and not answer["served"]:
@@ -209,41 +195,45 @@ class Operator:
         name = format_ip(group)
         kind = group_kind(group)
         if kind is GroupKind.IGNORED or kind is GroupKind.LINK_SCOPE:
-            raise _Refusal("group", f"{name} is link scope: every port gets it")
+            raise SettingRefused("group", f"{name} is link scope: every port gets it")
         if kind is GroupKind.SSM and self._policy().multicast.enforce_ssm:
-            raise _Refusal("group", f"{name} is for source-specific multicast, and a static member has no source")
+            raise SettingRefused(
+                "group", f"{name} is for source-specific multicast, and a static member has no source"
+            )
         if self.static.operator_count >= SETTINGS_BOUND:
-            raise _Refusal("group", f"there are {SETTINGS_BOUND} static members, as many as are kept")
+            raise SettingRefused("group", f"there are {SETTINGS_BOUND} static members, as many as are kept")
         if self._fabric.ofp_version(dpid) is None and self.static.is_known(dpid):
             return
         self._check_port(dpid, port_no)
         limits = self._policy().limits
         heard = self._memberships.of(domain_of(group)).group_count(dpid, port_no)
         if self.static.count_at(dpid, port_no) + heard >= limits.groups_per_port:
-            raise _Refusal("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
+            raise SettingRefused("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
         if not self._gate.room.has(self._registered.carrier(group)):
-            raise _Refusal("group", f"{limits.groups} groups have a tree, as many as the policy allows")
+            raise SettingRefused("group", f"{limits.groups} groups have a tree, as many as the policy allows")
 
     def _check_port(self, dpid: int, port_no: int) -> None:
         if self._fabric.ofp_version(dpid) is None:
             hint = "it is not connected, and neither switches nor topology of the policy file name it"
-            raise _Refusal("dpid", f"there is no switch {dpid}: {hint}")
+            raise SettingRefused("dpid", f"there is no switch {dpid}: {hint}")
         if port_no not in self._switches.ports(dpid):
-            raise _Refusal("port_no", f"switch {dpid} has no port {port_no}")
+            raise SettingRefused("port_no", f"switch {dpid} has no port {port_no}")
         if self._fabric.role(dpid, port_no) is PortRole.TRUNK:
-            raise _Refusal("port_no", f"port {dpid}:{port_no} leads to another switch")
+            raise SettingRefused("port_no", f"port {dpid}:{port_no} leads to another switch")
 
     def _set_router_port(self, event: RouterPortSet, now: float) -> Record:
         dpid, port_no, family, present = event
         if present and (dpid, port_no) in self._fabric.aggregations.homes:
-            raise _Refusal("port_no", f"port {dpid}:{port_no} is a leg of a link aggregation group")
+            raise SettingRefused("port_no", f"port {dpid}:{port_no} is a leg of a link aggregation group")
         declared = self._memberships.own.declared_router_ports
         if present:
             self._check_port(dpid, port_no)
             if len(declared) >= SETTINGS_BOUND:
-                raise _Refusal("port_no", f"there are {SETTINGS_BOUND} router ports, as many as are kept")
+                raise SettingRefused("port_no", f"there are {SETTINGS_BOUND} router ports, as many as are kept")
         elif event[:3] not in declared:
-            raise _Refusal("port_no", f"port {dpid}:{port_no} was not declared a router port of family {family}")
+            raise SettingRefused(
+                "port_no", f"port {dpid}:{port_no} was not declared a router port of family {family}"
+            )
         effects = self._memberships.own.declare_router_port(dpid, port_no, family, present, now)
         self._following_members.apply(effects, now)
         self._feed.router_port_changed(dpid, port_no, family)
@@ -260,13 +250,13 @@ class Operator:
         dpid, drained = event
         switches = self._switches
         if drained and self._fabric.ofp_version(dpid) is None:
-            raise _Refusal("dpid", f"there is no switch {dpid}")
+            raise SettingRefused("dpid", f"there is no switch {dpid}")
         if drained and len(switches.drained) >= SETTINGS_BOUND:
-            raise _Refusal("dpid", f"{SETTINGS_BOUND} switches are drained, as many as are kept")
+            raise SettingRefused("dpid", f"{SETTINGS_BOUND} switches are drained, as many as are kept")
         if not drained and dpid not in switches.drained:
-            raise _Refusal("dpid", f"switch {dpid} is not drained")
+            raise SettingRefused("dpid", f"switch {dpid} is not drained")
         if not drained and self.in_maintenance(dpid):
-            raise _Refusal("dpid", f"switch {dpid} is in maintenance: skip or abort that first")
+            raise SettingRefused("dpid", f"switch {dpid} is in maintenance: skip or abort that first")
         return self.turn_drain(dpid, drained, now)
 
     def turn_drain(self, dpid: int, drained: bool, now: float) -> Record:
@@ -296,9 +286,11 @@ class Operator:
     def _forget_switch(self, event: SwitchForgetAsked, now: float) -> Record:
         dpid = event.dpid
         if self._fabric.ofp_version(dpid) is not None or dpid in self._switches.connected:
-            raise _Refusal("dpid", f"switch {dpid} is part of the fabric; only one that is gone can be forgotten")
+            raise SettingRefused(
+                "dpid", f"switch {dpid} is part of the fabric; only one that is gone can be forgotten"
+            )
         if not self._sections.forget_switch(dpid):
-            raise _Refusal("dpid", f"there is no switch {dpid}")
+            raise SettingRefused("dpid", f"there is no switch {dpid}")
         return {"dpid": dpid, "forgotten": True}
 
     def _rebuild(self, event: GroupRebuildAsked, now: float) -> Record:
@@ -307,7 +299,7 @@ class Operator:
         keys = [] if group is None else [tree.key for tree in group.all_trees()]
         trees = [tree for tree in map(self._plane.forest.tree, keys) if tree is not None]
         if not trees:
-            raise _Refusal("group", f"{name} has no tree")
+            raise SettingRefused("group", f"{name} has no tree")
         before = sum(tree.size for tree in trees)
         changes = [self._plane.forest.rebuild(tree.key) for tree in trees]
         self._trees.follow(changes, now, Urgency.BULK)
@@ -320,7 +312,7 @@ class Operator:
         name = format_ip(event.group)
         fault = self._aliases.ask(event.group, event.present, now)
         if fault is not None:
-            raise _Refusal("group", f"{name}: {fault}")
+            raise SettingRefused("group", f"{name}: {fault}")
         what = "one more alias" if event.present else "one alias less"
         self._feed.events.add(now, "alias-asked", f"An operator gives {name} {what}.", group=name)
         return {"group": name, "aliases": self._plane.aliases.wanted(event.group)}
@@ -330,7 +322,7 @@ class Operator:
         effects, fault = swapping.bring_in(event.group, now) if event.is_in else swapping.take_out(event.group, now)
         self._perform(effects)
         if fault is not None:
-            raise _Refusal("group", f"{name}: {fault}")
+            raise SettingRefused("group", f"{name}: {fault}")
         place = "into" if event.is_in else "out of"
         self._feed.events.add(now, "group-swapped", f"An operator has {name} go {place} the flow tables.", group=name)
         return {"group": name, "out": not event.is_in}
@@ -338,9 +330,9 @@ class Operator:
     def _pin(self, event: GroupPinSet, now: float) -> Record:
         name, group, pinned = format_ip(event.group), event.group, self._swapping.pinned
         if event.present and group not in pinned and len(pinned) >= SETTINGS_BOUND:
-            raise _Refusal("group", f"{SETTINGS_BOUND} groups are pinned, as many as are kept")
+            raise SettingRefused("group", f"{SETTINGS_BOUND} groups are pinned, as many as are kept")
         if not event.present and group not in pinned:
-            raise _Refusal("group", f"{name} is not pinned")
+            raise SettingRefused("group", f"{name} is not pinned")
         self._swapping.pin(group, event.present)
         text = f"{name} stays in the flow tables whatever it sends{'' if event.present else ' no longer'}."
         state = State.RAISED if event.present else State.CLEARED

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from controller.config.terms import is_label_key, is_label_value
 from controller.log import LogEntry, LogEntryKind
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
+
+SETTINGS_BOUND = 16384
+"""Static members of operators, and likewise router ports, drained switches, labels and addresses, that are kept;
+others are refused."""
+
+
+class OperatorLabel(NamedTuple):
+    """A label that an operator gave a port, or a switch (`port_no` 0)."""
+
+    dpid: int
+    port_no: int
+    key: str
+    value: str
 
 
 class OperatorSettings(NamedTuple):
@@ -18,6 +32,7 @@ class OperatorSettings(NamedTuple):
     pinned: tuple[bytes, ...] = ()
     campaign: Mapping[str, Any] | None = None
     campaign_switches: tuple[Mapping[str, Any], ...] = ()
+    labels: tuple[OperatorLabel, ...] = ()
 
 
 class OperatorSetting(NamedTuple):
@@ -65,3 +80,11 @@ def read_router_port(dpid: Any, port_no: Any, family: Any) -> tuple[int, int, in
     if family not in (4, 6):
         raise ValueError("no family")
     return int(dpid), int(port_no), int(family)
+
+
+def read_label(value: Mapping[str, Any]) -> OperatorLabel:
+    """Return what the log says of a label; KeyError, TypeError or ValueError where it cannot be read."""
+    label = OperatorLabel(int(value["dpid"]), int(value["port_no"]), str(value["key"]), str(value["value"]))
+    if not is_label_key(label.key) or not is_label_value(label.value):
+        raise ValueError("no label")
+    return label

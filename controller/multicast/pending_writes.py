@@ -25,9 +25,10 @@ class PendingWrites:
     ----------
     due_s
         When it is due to be written, None for never.
-    trees, heard, routers, settings, campaign, topology
+    trees, heard, routers, settings, records, campaign, topology
         Groups by name whose trees may be others, groups and switches where others may be known of them, VLANs with
-        other routers, what operators set, the campaign (0) and its switches, and switches and links.
+        other routers, what operators set, of which some by its key, the campaign (0) and its switches, and switches
+        and links.
     is_lost
         Whether all is to be written anew.
     """
@@ -39,6 +40,7 @@ class PendingWrites:
         self.trees: dict[bytes, None] = {}
         self.heard: dict[tuple[bytes, int], None] = {}
         self.routers: dict[int, None] = {}
+        self.records: dict[str, None] = {}
         self.campaign: dict[int, None] = {}
         self.is_lost = False
         self._links_at: dict[int, set[Cable]] = {}
@@ -95,6 +97,11 @@ class PendingWrites:
     def setting_changed(self, setting: OperatorSetting, now: float) -> None:
         """Note that an operator set something: it is written at once, for the operator waits until it is kept."""
         self.settings[setting] = None
+        self.due_s = now
+
+    def record_changed(self, key: str, now: float) -> None:
+        """Note that what operators set is otherwise by this key of the log: it is written at once."""
+        self.records[key] = None
         self.due_s = now
 
     def campaign_changed(self, key: int, now: float) -> None:

@@ -28,6 +28,7 @@ from controller.multicast.journal import MulticastJournal
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.operator_records import OperatorRecords
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import LogReader, Restored, RestoredGroup, is_in_domain
@@ -64,6 +65,7 @@ class Restart:
         registered: RegisteredGroups,
         memberships: Memberships,
         operator: Operator,
+        records: OperatorRecords,
         campaigns: Campaigns,
         senders: SenderTable,
         edge_ports: EdgePorts,
@@ -83,6 +85,7 @@ class Restart:
         self._registered = registered
         self._memberships = memberships
         self._operator = operator
+        self._records = records
         self._campaigns = campaigns
         self._senders = senders
         self._edge_ports = edge_ports
@@ -210,6 +213,7 @@ class Restart:
 
     def _restore(self, restored: Restored, what: str) -> Iterator[int]:
         self._operator.restore(restored.operator, self.now)
+        self._records.restore(restored.operator)
         self._campaigns.restore(restored.operator.campaign, restored.operator.campaign_switches)
         self._journal.assume(restored.topology)
         for event in restored.topology:

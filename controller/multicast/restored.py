@@ -11,7 +11,14 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.maintenance.model import read_campaign, read_work
 from controller.multicast.group import Sender, SenderKey
-from controller.multicast.operator_settings import OperatorSettings, read_pin, read_router_port, read_static_member
+from controller.multicast.operator_settings import (
+    OperatorLabel,
+    OperatorSettings,
+    read_label,
+    read_pin,
+    read_router_port,
+    read_static_member,
+)
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
 from controller.service_classes.pool import MAX_ALIASES
@@ -95,6 +102,7 @@ class LogReader:
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
         self._pinned: list[bytes] = []
+        self._labels: list[OperatorLabel] = []
         self._campaign: Record | None = None
         self._campaign_switches: list[Record] = []
         self._readers: dict[str, Callable[[Any], None]] = {
@@ -102,6 +110,7 @@ class LogReader:
             "router-port": self._router_port,
             "drain": self._drain,
             "pin": self._pin,
+            "label": self._label,
             "maintenance": self._maintenance,
             "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,
@@ -127,7 +136,7 @@ class LogReader:
         that operators have set) and those that are the `carrier` of another with members, by name.
         """
         own = (tuple(self._static), tuple(self._router_ports), tuple(self._drained), tuple(self._pinned))
-        operator = OperatorSettings(*own, self._campaign, tuple(self._campaign_switches))
+        operator = OperatorSettings(*own, self._campaign, tuple(self._campaign_switches), labels=tuple(self._labels))
         asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
@@ -144,6 +153,9 @@ class LogReader:
 
     def _pin(self, value: Record) -> None:
         self._pinned.append(read_pin(value["group"]))
+
+    def _label(self, value: Record) -> None:
+        self._labels.append(read_label(value))
 
     def _maintenance(self, value: Record) -> None:
         read_campaign(value)

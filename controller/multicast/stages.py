@@ -40,6 +40,8 @@ from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.operator_labels import OperatorLabels
+from controller.multicast.operator_records import OperatorRecords
 from controller.multicast.outbox import Outbox
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.places import HostPlaces
@@ -320,6 +322,8 @@ class MulticastStages:
             self.feed,
             perform,
         )
+        self.labels = OperatorLabels(in_force, self.switches, self.pending_writes, self.feed, perform)
+        self.records = OperatorRecords(self.labels)
         self.campaigns = Campaigns(
             in_force,
             MaintenanceView(in_force, self.fabric, self.switches, self.plane, self.installer),
@@ -340,6 +344,7 @@ class MulticastStages:
             self.memberships,
             self.operator.settings,
             self.operator.is_set,
+            self.records,
             self.campaigns,
             self.legs,
         )
@@ -353,6 +358,7 @@ class MulticastStages:
             self.registered,
             self.memberships,
             self.static,
+            self.records,
             self.campaigns,
             self.senders,
             self.edge_ports,
@@ -372,6 +378,7 @@ class MulticastStages:
             self.registered,
             self.memberships,
             self.operator,
+            self.records,
             self.campaigns,
             self.senders,
             self.edge_ports,
@@ -444,6 +451,7 @@ class MulticastStages:
             self.plane,
             self.membership,
             self.static,
+            self.labels,
             self.legs,
         )
 

@@ -33,6 +33,7 @@ class Names:
         self._claims: dict[str, set[int]] = {}
         self._ports: dict[int, dict[int, str]] = {}
         self._labels: dict[tuple[int, int | None], dict[str, str]] = {}
+        self._operators_labels: dict[tuple[int, int | None], dict[str, str]] = {}
         self.configure(switches, labelled)
 
     def configure(self, switches: Iterable[NamedSwitch], labelled: Iterable[Labelled] = ()) -> None:
@@ -92,7 +93,27 @@ class Names:
         return self._given_ports.get((dpid, port_no)) or self._ports.get(dpid, {}).get(port_no) or None
 
     def labels(self, dpid: int, port_no: int | None = None) -> dict[str, str]:
-        """Return the labels of a switch, or of a port of it."""
+        """Return the labels of a switch, or of a port of it: an operator's stands for the policy's of that key."""
+        given = self._labels.get((dpid, port_no), {})
+        own = self._operators_labels.get((dpid, port_no))
+        return given if own is None else {**given, **own}
+
+    def label_given(self, dpid: int, port_no: int | None, key: str, value: str | None) -> None:
+        """Take that an operator gave a switch, or a port of it, a label; or None: that it is as the policy has it."""
+        own = self._operators_labels.setdefault((dpid, port_no), {})
+        if value is None:
+            own.pop(key, None)
+        else:
+            own[key] = value
+        if not own:
+            del self._operators_labels[dpid, port_no]
+
+    def operators_labels(self, dpid: int, port_no: int | None = None) -> dict[str, str]:
+        """Return the labels of a switch, or of a port of it, that operators gave."""
+        return self._operators_labels.get((dpid, port_no), {})
+
+    def policys_labels(self, dpid: int, port_no: int | None = None) -> dict[str, str]:
+        """Return the labels of a switch, or of a port of it, that the policy gives."""
         return self._labels.get((dpid, port_no), {})
 
     def label(self, dpid: int, port_no: int | None = None) -> str:

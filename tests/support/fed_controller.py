@@ -32,6 +32,7 @@ ACTIONS = (
     "drain-monitor",
     "undrain-monitor",
     "counters-reset",
+    *(f"{what}-label-{verb}" for what in ("switch", "port") for verb in ("add", "remove")),
     "check-findings",
     "check-discovery-findings",
     "hand-over",

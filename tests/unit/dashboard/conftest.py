@@ -152,6 +152,7 @@ NOTED = (
         "group-pin",
         "group-unpin",
         "counters-reset",
+        *(f"{what}-label-{verb}" for what in ("switch", "port") for verb in ("add", "remove")),
         "hand-over",
         "drain-monitor",
         "undrain-monitor",

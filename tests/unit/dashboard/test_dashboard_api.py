@@ -192,6 +192,22 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
         ("DELETE", "/groups/239.1.1.1/pin", {"do": "group-unpin", "group": "239.1.1.1"}),
         ("POST", "/counters/reset", {"do": "counters-reset"}),
         (
+            "PUT",
+            "/switches/2/labels/rack?value=b7",
+            {"do": "switch-label-add", "dpid": 2, "key": "rack", "value": "b7"},
+        ),
+        ("DELETE", "/switches/0x2/labels/rack", {"do": "switch-label-remove", "dpid": 2, "key": "rack"}),
+        (
+            "PUT",
+            "/ports/1/7/labels/room?value=a.1",
+            {"do": "port-label-add", "dpid": 1, "port_no": 7, "key": "room", "value": "a.1"},
+        ),
+        (
+            "DELETE",
+            "/ports/1/7/labels/room",
+            {"do": "port-label-remove", "dpid": 1, "port_no": 7, "key": "room"},
+        ),
+        (
             "POST",
             f"/maintenance/plan?{ORDER_QUERY}",
             {"do": "maintenance-plan", **ORDER},

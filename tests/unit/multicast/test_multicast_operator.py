@@ -459,6 +459,10 @@ def test_every_action_leaves_an_event(make_world):
         "group-swap-in": {"group": "239.8.8.8"},
         "group-swap-out": {"group": "239.8.8.8"},
         "group-pin": {"group": NAME},
+        "port-label-add": {"dpid": dpid, "port_no": port_no, "key": "room", "value": "a"},
+        "port-label-remove": {"dpid": dpid, "port_no": port_no, "key": "room"},
+        "switch-label-add": {"dpid": dpid, "key": "rack", "value": "b7"},
+        "switch-label-remove": {"dpid": dpid, "key": "rack"},
         "counters-reset": {},
     }
     log = world.core.sections.events.section
