@@ -232,8 +232,13 @@ class EmulatedCluster:
 
     def wait_journal(self, reached: Callable[[set[str]], bool], timeout_s: float = LEADER_TIMEOUT_S) -> None:
         """Wait until the entries of the journal, by their keys, are as they are to be."""
-        prefix = Keys(FABRIC).journal
+        self._wait_log("the journal", Keys(FABRIC).journal, reached, timeout_s)
 
+    def wait_hosts(self, reached: Callable[[set[str]], bool], timeout_s: float = LEADER_TIMEOUT_S) -> None:
+        """Wait until hosts and trunks in the log, by their keys, are as they are to be."""
+        self._wait_log("the log of hosts", Keys(FABRIC).hosts, reached, timeout_s)
+
+    def _wait_log(self, what: str, prefix: str, reached: Callable[[set[str]], bool], timeout_s: float) -> None:
         keys: set[str] = set()
 
         def found() -> bool:
@@ -242,7 +247,7 @@ class EmulatedCluster:
             return reached(keys)
 
         try:
-            wait_that("the journal is as it is to be", found, timeout_s)
+            wait_that(f"{what} is as it is to be", found, timeout_s)
         except EmulationError as error:
             raise EmulationError(f"{error}: {sorted(keys)}") from error
 

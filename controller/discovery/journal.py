@@ -21,7 +21,9 @@ from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
 from topology.events import HostLearnt
 from topology.host_names import is_numbered, number_of, numbered
 
-JOURNAL_INTERVAL_S = 1.0
+JOURNAL_INTERVAL_S = 0.1
+"""How long after a change it is written, with others that came meanwhile; multicast's log has links as soon."""
+
 RECORDS_PER_WRITE = 500
 """Records written at one time; the rest follows in turn."""
 

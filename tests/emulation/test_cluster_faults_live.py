@@ -29,6 +29,9 @@ BEGINS_ANEW = "This controller begins anew as one who follows"
 LINK_SILENT_PACKETS = 1600
 """Of the stream, in four seconds: a link that is silent for three is given up."""
 
+UNANSWERED_PACKETS = 800
+"""Of the stream, in two seconds: a port whose LLDP frames are unanswered for 0.4 is one to hosts."""
+
 JUMPING_CLOCK = Path(__file__).parents[1] / "support" / "jumping_clock.c"
 
 
@@ -158,6 +161,23 @@ def test_a_store_emptied_while_nobody_led_is_written_above_the_switches(
     net.start_all()
     net.wait_led(late)
     net.join("h5", SETTLED_S)  # who sends is not known until entries without a record have gone
+    net.check_nothing_lost()
+
+
+def test_links_whose_frames_are_lost_at_a_take_over_count_as_there(clustered: Callable[..., Clustered]) -> None:
+    """By the log their ports lead to switches: the stream that comes in there is not taken for a forged sender's."""
+    net = clustered()
+    net.kill_all()
+    lldp = "table=1,priority=65535,dl_type=0x88cc"
+    for switch in net.fabric.graph.switches():
+        net.fabric.ofctl("add-flow", switch, f"{lldp},actions=drop")
+    net.start_all()
+    net.wait_led(net.before.epoch)
+    net.wait_more("h3", UNANSWERED_PACKETS)
+    for switch in net.fabric.graph.switches():
+        net.fabric.ofctl("del-flows", switch, "--strict", lldp)
+    net.join("h5")
+    assert "spoofed-sender" not in net.cluster.logs()
     net.check_nothing_lost()
 
 

@@ -50,10 +50,13 @@ class Clustered:
         """Wait until another controller could lead: it is connected to all switches, and the log says what there is.
 
         A group is in the log some moments after it is served; who begins without it leaves it as it is, and serves
-        nobody more, until its hosts have been asked.
+        nobody more, until its hosts have been asked. So are links: who begins without them takes a port whose LLDP
+        frames come late for one to hosts, and the sender that it hears there for a forged one.
         """
         ways = {f"heard/{GROUP}/{self.fabric.dpid(switch)}" for switch in ("s1", "s2")}
         self.cluster.wait_journal(lambda keys: {*ways, f"tree/{GROUP}"} <= keys)
+        ends = 2 * self.fabric.switch_link_count()
+        self.cluster.wait_hosts(lambda keys: sum(key.startswith("trunk/") for key in keys) == ends)
         count = len(self.fabric.graph.switches())
         wait_that("all members are connected to all switches", lambda: self._are_connected(count), SETTLED_S)
 

@@ -49,6 +49,24 @@ def test_hosts_are_there_again_with_all_addresses_though_they_do_not_speak(make_
     assert new.fabric.hosts() == known
 
 
+def test_a_link_and_a_host_are_written_within_moments(make_world):
+    """A link that a controller does not know of whose frames are late has a port to hosts at each end."""
+    world = make_world()
+    world.connect(1)
+    world.connect(2)
+    world.run(5.0)
+    world.cable((1, 4), (2, 4))
+    world.link((1, 4), True)
+    until_s = world.now + 10.0
+    while not world.links() and world.now < until_s:
+        world.run(0.01)
+    world.host(A, (1, 2), IP_A)
+    world.say(A, IP_A)
+    world.run(0.15)
+    assert {(r["dpid"], r["port_no"]) for r in world.journal if r.get("leads_to")} == {(1, 4), (2, 4)}
+    assert format_mac(A) in {record.get("mac") for record in world.journal}
+
+
 def test_who_does_not_answer_after_a_restart_goes_at_once(make_world, world):
     world.run(2.0)
     del world.hosts[B]
