@@ -94,6 +94,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
                 "policy": self._policy,
                 "staged": self.staged.documents,
                 "maintenance": self.core.campaigns.section,
+                "pools": self.core.addresses.pools_section,
+                "addresses": self.core.addresses.section,
             },
             self._refresh,
         )

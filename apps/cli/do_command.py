@@ -13,7 +13,7 @@ from apps.cli.common import InputError, emit_json, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import read_group
 from apps.cli.snapshot_source import Action
-from controller.config.terms import is_label_key, is_label_value
+from controller.config.terms import is_address_name, is_label_key, is_label_value, is_pool_name
 from controller.snapshot.reader import Snapshot
 from controller.wire.dpids import looks_like_dpid
 
@@ -90,6 +90,19 @@ def _label(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
         return Action({"do": f"{what}-label-{do}", **fields}, method, f"{place}/labels/{quote(fields['key'])}{value}")
 
     return action
+
+
+def _address(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
+    return lambda fields: Action(
+        {"do": do, **fields}, method, f"/pools/{quote(fields['pool'])}/addresses/{quote(fields['name'])}"
+    )
+
+
+def _address_told(answer: Mapping[str, Any]) -> Iterator[str]:
+    if "address" in answer:
+        yield f"{answer['address']} (MAC address {answer.get('mac')})"
+    if answer.get("in_pool") is False and not answer.get("released"):
+        yield "the pool has this address no more"
 
 
 def _labels(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -257,6 +270,20 @@ VERBS: dict[str, Verb] = {
         "the label {key} that {place} was given is taken back",
         _labels,
     ),
+    "address take": Verb(
+        "give somebody the next free address of a pool, or say which one it is that they have",
+        ("pool", "name"),
+        _address("address-take", "PUT"),
+        "{name} has an address of the pool {pool}",
+        _address_told,
+    ),
+    "address release": Verb(
+        "give the address of a pool back that somebody has",
+        ("pool", "name"),
+        _address("address-release", "DELETE"),
+        "{name} has no address of the pool {pool} from now on",
+        _address_told,
+    ),
     "hand-over": Verb(
         "have another controller lead the fabric: MEMBER, or any other",
         ("member",),
@@ -290,6 +317,7 @@ VERBS: dict[str, Verb] = {
 GROUPS = {
     "static-member": "ports that get a group whatever their hosts ask for",
     "router-port": "ports that lead to multicast routers",
+    "address": "addresses of groups, taken from pools of the policy file by name",
     "alias": "further trees of groups",
     "label": "labels of switches and ports, which selectors choose by",
 }
@@ -307,12 +335,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         first, _, second = name.partition(" ")
         if second and first not in below:
             group = verbs.add_parser(first, help=GROUPS[first])
-            below[first] = group.add_subparsers(required=True, metavar="add|remove")
+            below[first] = group.add_subparsers(required=True, metavar="|".join(_verbs_below(first)))
         command = (below[first] if second else verbs).add_parser(second or first, help=verb.about)
         for argument in verb.arguments:
             _ARGUMENTS[argument](command)
         add_source(command)
         command.set_defaults(verb=name)
+
+
+def _verbs_below(first: str) -> Iterator[str]:
+    return (name.partition(" ")[2] for name in VERBS if name.startswith(f"{first} "))
 
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
@@ -324,6 +356,10 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "place": lambda parser: parser.add_argument("at", metavar="SWITCH[:PORT]", help="a switch, or a port of one"),
     "label": lambda parser: parser.add_argument("label", metavar="KEY=VALUE", help="the label, such as rack=b7"),
     "key": lambda parser: parser.add_argument("label_key", metavar="KEY", help="the label's key"),
+    "pool": lambda parser: parser.add_argument("pool", metavar="POOL", help="a pool of the policy file"),
+    "name": lambda parser: parser.add_argument(
+        "--name", required=True, metavar="NAME", help="whose the address is: letters, digits, dots, _ and -"
+    ),
     "missing": lambda parser: parser.add_argument(
         "missing", metavar="SWITCH|LINK", help="a switch, or both ends of a link, such as leaf1:3-spine2:1"
     ),
@@ -363,7 +399,11 @@ def run(args: argparse.Namespace) -> int:
             case "label":
                 fields |= _label_fields(args.label)
             case "key":
-                fields["key"] = _label_key(args.label_key)
+                fields["key"] = _named(args.label_key, "KEY", is_label_key)
+            case "pool":
+                fields["pool"] = _named(args.pool, "POOL", is_pool_name)
+            case "name":
+                fields["name"] = _named(args.name, "--name", is_address_name)
             case "missing":
                 fields |= _missing(args.missing, called)
             case "member":
@@ -402,9 +442,9 @@ def _place(text: str, called: SnapshotNames) -> dict[str, int]:
     return {"dpid": dpid, "port_no": port_no}
 
 
-def _label_key(text: str) -> str:
-    if not is_label_key(text):
-        raise InputError(f"KEY: {text!r} can name no label")
+def _named(text: str, field: str, can_be: Callable[[str], bool]) -> str:
+    if not can_be(text):
+        raise InputError(f"{field}: {text!r} can be none; names are of up to 63 letters, digits, dots, _ and -")
     return text
 
 

@@ -443,6 +443,20 @@ TABLES: dict[str, Table] = {
         cluster_rows,
         lambda snapshot: [*snapshot.section("cluster").in_order(), *snapshot.section("monitors").in_order()],
     ),
+    "pools": Table(
+        "pools of addresses of groups, and how many are taken",
+        ("pools",),
+        ("POOL", "RANGES", "ADDRESSES", "TAKEN", "OUTSIDE"),
+        _plain("pool", "ranges", "addresses", "taken", "outside"),
+        _of("pools"),
+    ),
+    "addresses": Table(
+        "addresses that were taken from pools, and whose they are",
+        ("addresses",),
+        ("POOL", "NAME", "ADDRESS", "MAC", "IN POOL"),
+        _plain("pool", "name", "address", "mac", "in_pool"),
+        _of("addresses"),
+    ),
     "policy": Table("the policy file in force", ("policy",), ("LINE", "TEXT"), _policy, _of("policy"), one=True),
 }
 """Tables by the name that users, the API and the feed have for them."""

@@ -22,6 +22,7 @@ from apps.dashboard.model_parts import (
     Time,
     WrongTokensModel,
 )
+from apps.dashboard.pool_models import PoolAddressModel, PoolModel
 from apps.dashboard.staged_models import StagedModel
 
 
@@ -490,5 +491,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "queues": PortQueueModel,
     "tables": FlowTableModel,
     "maintenance": MaintenanceModel,
+    "pools": PoolModel,
+    "addresses": PoolAddressModel,
 }
 """The form of the documents of each list."""

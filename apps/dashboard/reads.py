@@ -112,13 +112,15 @@ LISTS = {
     "queues": List("queues"),
     "tables": List("tables"),
     "maintenance": List("maintenance"),
+    "pools": List("pools"),
+    "addresses": List("addresses"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
-    *("tables", "maintenance"),
+    *("tables", "maintenance", "pools", "addresses"),
 )
 """The sections that can be followed."""
 

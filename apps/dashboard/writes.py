@@ -17,7 +17,7 @@ from apps.dashboard.probe_routes import add_probe_writes
 from apps.dashboard.questions import Ask, By, answered, check_length
 from apps.dashboard.reads import PROBLEMS, AddressPath, PortPath, SwitchPath, TablesPath, group_address
 from controller.alarms.actions import KEY_LENGTH
-from controller.config.terms import LABEL_KEY, LABEL_VALUE, RESERVED_LABELS, is_label_key
+from controller.config.terms import ADDRESS_NAME, LABEL_KEY, LABEL_VALUE, POOL_NAME, RESERVED_LABELS, is_label_key
 
 FamilyPath = Annotated[Literal["4", "6"], Path(description="IP version.")]
 _KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
@@ -34,6 +34,9 @@ LabelKeyPath = Annotated[
     ),
 ]
 LabelValue = Annotated[str, Query(pattern=f"^{LABEL_VALUE}$", description="What the label says.")]
+
+PoolPath = Annotated[str, Path(pattern=f"^{POOL_NAME}$", description="Name of a pool.")]
+AddressNamePath = Annotated[str, Path(pattern=f"^{ADDRESS_NAME}$", description="Whose the address is.")]
 
 _RESERVED = ("do", "show", "changes")
 
@@ -188,6 +191,16 @@ def writes(board: Board, ask: Ask) -> APIRouter:
     async def remove_port_label(dpid: SwitchPath, port_no: PortPath, key: LabelKeyPath, by: By) -> Response:
         """Take a label of a port back that an operator gave it."""
         return await do("port-label-remove", by=by, **place(dpid, port_no), key=label_key(key))
+
+    @route("PUT", "/pools/{pool}/addresses/{name}")
+    async def take_address(pool: PoolPath, name: AddressNamePath, by: By) -> Response:
+        """Give somebody the next free address of a pool, or say which one it is that they have."""
+        return await do("address-take", by=by, pool=pool, name=name)
+
+    @route("DELETE", "/pools/{pool}/addresses/{name}")
+    async def release_address(pool: PoolPath, name: AddressNamePath, by: By) -> Response:
+        """Give the address of a pool back that somebody has."""
+        return await do("address-release", by=by, pool=pool, name=name)
 
     @route("POST", "/checks/{app}")
     async def begin_check(

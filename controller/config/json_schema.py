@@ -25,6 +25,7 @@ from controller.config.load import (
 from controller.config.overcommit_settings import MOST_ENTRIES, TableShare
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
 from controller.config.read_classes import CLASS_KEYS, MAX_CLASSES, REQUIRED_CLASS_KEYS
+from controller.config.read_pools import pools_schema
 from controller.config.read_registrations import ENTRY_KEYS as REGISTRATION_KEYS
 from controller.config.read_registrations import MAX_REGISTRATIONS
 from controller.config.read_vlans import MAX_VLAN_ENTRIES, SECTION_KEYS, TIERS
@@ -149,6 +150,7 @@ def policy_schema() -> Schema:
             "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
             "additionalProperties": _definition("fabric"),
         },
+        "pools": pools_schema(),
         "classes": {
             "description": "How important groups and hosts are, and their goals; the first that matches counts.",
             "maxItems": MAX_CLASSES,

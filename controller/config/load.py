@@ -27,6 +27,7 @@ from controller.config.read_alarms import read_alarms
 from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
 from controller.config.read_cluster import read_cluster
 from controller.config.read_overcommit import read_overcommit
+from controller.config.read_pools import read_pools
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
 from controller.config.service_class_settings import Aliases, QueuePolicy
@@ -67,7 +68,7 @@ MAX_NAMED_SWITCHES = 65536
 
 SECTIONS = (
     *("version", "switches", "tenants", "rules", "default", "labels", "static_members", "vlans"),
-    *("link_aggregations", "fabrics", "classes"),
+    *("link_aggregations", "fabrics", "pools", "classes"),
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
@@ -149,6 +150,7 @@ class _PolicyReader(NodeReader):
         aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
         self.standing_ports = first_ports(aggregations)
         fabrics = read("fabrics", lambda node, path: read_fabrics(self, node, path))
+        pools = read("pools", lambda node, path: read_pools(self, node, path))
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
@@ -198,6 +200,7 @@ class _PolicyReader(NodeReader):
             registrations=vlans.registrations,
             link_aggregations=aggregations,
             fabrics=fabrics or (),
+            pools=pools or (),
             limits=limits or Limits(),
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),

@@ -100,6 +100,15 @@ class LinkAggregation:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressPool:
+    """Ranges that addresses of groups are taken from by name, the first with room first."""
+
+    name: str
+    ranges: tuple[Prefix, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class NamedFabric:
     """What a fabric is called: the one where the first of these switches is that is there."""
 
@@ -124,6 +133,7 @@ class Policy:
     vlans: Vlans = field(default_factory=Vlans)
     link_aggregations: tuple[LinkAggregation, ...] = ()
     fabrics: tuple[NamedFabric, ...] = ()
+    pools: tuple[AddressPool, ...] = ()
     registrations: Registrations = field(default_factory=Registrations)
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)

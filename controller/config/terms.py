@@ -19,11 +19,14 @@ PORT_NAME = "[A-Za-z_]([A-Za-z0-9 ._/-]{0,62}[A-Za-z0-9._/-])?"
 
 LABEL_KEY = "[A-Za-z][A-Za-z0-9_.-]{0,62}"
 LABEL_VALUE = "[A-Za-z0-9_.-]{1,63}"
+POOL_NAME = LABEL_KEY
+ADDRESS_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 RESERVED_LABELS = ("tier", "dpid", "name", "state", "fabric")
 """What selectors know of every switch, and no label is called."""
 
 _LABEL_KEY = re.compile(rf"{LABEL_KEY}\Z")
 _LABEL_VALUE = re.compile(rf"{LABEL_VALUE}\Z")
+_ADDRESS_NAME = re.compile(rf"{ADDRESS_NAME}\Z")
 _SWITCH_NAME = re.compile(rf"{SWITCH_NAME}\Z")
 _PORT_NAME = re.compile(rf"{PORT_NAME}\Z")
 _LENGTH = re.compile(r"[0-9]{1,3}\Z")
@@ -112,6 +115,16 @@ def is_label_key(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Tell whether a text can be the value of a label: up to 63 letters, digits, ``.``, ``_`` and ``-``."""
     return _LABEL_VALUE.match(text) is not None
+
+
+def is_pool_name(text: str) -> bool:
+    """Tell whether a text can name a pool: a letter, then up to 62 letters, digits, ``.``, ``_`` and ``-``."""
+    return _LABEL_KEY.match(text) is not None
+
+
+def is_address_name(text: str) -> bool:
+    """Tell whether a text can be whose an address of a pool is: a letter or digit, then as a pool's name."""
+    return _ADDRESS_NAME.match(text) is not None
 
 
 def parse_host_port(text: str) -> tuple[str, int]:

@@ -7,9 +7,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from controller.config.terms import RESERVED_LABELS, is_label_key, is_label_value
+from controller.config.terms import RESERVED_LABELS, is_address_name, is_label_key, is_label_value, is_pool_name
 from controller.maintenance.model import DAY_S, LONGEST_STEP_S, MaintenanceOrder
 from controller.multicast.events import (
+    AddressReleased,
+    AddressTakeAsked,
     AliasAsked,
     CountersResetAsked,
     GroupPinSet,
@@ -43,6 +45,8 @@ Action = (
     | GroupSwapAsked
     | GroupPinSet
     | LabelSet
+    | AddressTakeAsked
+    | AddressReleased
     | CountersResetAsked
     | MaintenancePlanAsked
     | MaintenanceStartAsked
@@ -133,6 +137,20 @@ def _label_value(value: Any) -> str:
     return value
 
 
+def _pool(value: Any) -> str:
+    if not isinstance(value, str) or not is_pool_name(value):
+        raise ValueError(f"{value!r} cannot name a pool: a letter, then up to 62 letters, digits, dots, _ and -")
+    return value
+
+
+def _address_name(value: Any) -> str:
+    if not isinstance(value, str) or not is_address_name(value):
+        raise ValueError(
+            f"{value!r} cannot be whose an address is: 1 to 63 letters, digits, dots, _ and -, no sign first"
+        )
+    return value
+
+
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "dpid": _whole(0, MAX_DPID),
@@ -140,6 +158,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "family": _family,
         "key": _label_key,
         "value": _label_value,
+        "pool": _pool,
+        "name": _address_name,
         "group": _group,
         "switches": _switches,
         "disruptive": _boolean,
@@ -188,6 +208,8 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "port-label-remove": (("dpid", "port_no", "key"), partial(LabelSet, value=None)),
         "switch-label-add": (("dpid", "key", "value"), _switch_label),
         "switch-label-remove": (("dpid", "key"), _switch_label),
+        "address-take": (("pool", "name"), AddressTakeAsked),
+        "address-release": (("pool", "name"), AddressReleased),
         "counters-reset": ((), CountersResetAsked),
         "maintenance-plan": (_ORDER, _plan),
         "maintenance-start": ((*_ORDER, "runner"), _start),

@@ -65,6 +65,7 @@ class MulticastCore(MulticastStages):
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
             **self.labels.handlers,
+            **self.addresses.handlers,
             **self.campaigns.handlers,
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {

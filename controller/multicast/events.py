@@ -119,6 +119,20 @@ class LabelSet(NamedTuple):
     value: str | None
 
 
+class AddressTakeAsked(NamedTuple):
+    """The operator wants an address of a pool to be somebody's."""
+
+    pool: str
+    name: str
+
+
+class AddressReleased(NamedTuple):
+    """The operator gives back what address of a pool is somebody's."""
+
+    pool: str
+    name: str
+
+
 class CountersResetAsked(NamedTuple):
     """The operator wants all counters to begin anew."""
 

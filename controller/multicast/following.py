@@ -59,6 +59,7 @@ _STAGES: Mapping[str, int] = {
     "drain": 0,
     "pin": 0,
     "label": 0,
+    "address": 0,
     "maintenance": 0,
     "maintenance-switch": 0,
     "switch": 1,

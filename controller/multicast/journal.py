@@ -5,6 +5,7 @@
 | `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY` | what operators set | decision |
 | `drain/DPID`, `pin/GROUP` | the same | decision |
 | `label/DPID/PORT/KEY` | labels that operators gave, of switches with port 0 | decision |
+| `address/POOL/NAME` | addresses of pools that are taken | decision |
 | `maintenance`, `maintenance-switch/DPID` | a campaign, and where its switches are | decision |
 | `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |

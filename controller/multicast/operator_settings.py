@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from controller.config.terms import is_label_key, is_label_value
+from controller.config.terms import is_address_name, is_label_key, is_label_value, is_pool_name
 from controller.log import LogEntry, LogEntryKind
-from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
+from controller.multicast.address_pools import TakenAddress
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip, parse_name
 
 SETTINGS_BOUND = 16384
 """Static members of operators, and likewise router ports, drained switches, labels and addresses, that are kept;
@@ -33,6 +34,7 @@ class OperatorSettings(NamedTuple):
     campaign: Mapping[str, Any] | None = None
     campaign_switches: tuple[Mapping[str, Any], ...] = ()
     labels: tuple[OperatorLabel, ...] = ()
+    addresses: tuple[TakenAddress, ...] = ()
 
 
 class OperatorSetting(NamedTuple):
@@ -88,3 +90,11 @@ def read_label(value: Mapping[str, Any]) -> OperatorLabel:
     if not is_label_key(label.key) or not is_label_value(label.value):
         raise ValueError("no label")
     return label
+
+
+def read_taken_address(value: Mapping[str, Any]) -> TakenAddress:
+    """Return what the log says of an address of a pool; KeyError, TypeError or ValueError where it cannot be read."""
+    taken = TakenAddress(str(value["pool"]), str(value["name"]), parse_ip(value["address"]))
+    if not is_pool_name(taken.pool) or not is_address_name(taken.name) or not is_multicast_ip(taken.address):
+        raise ValueError("no address of a pool")
+    return taken

@@ -23,6 +23,7 @@ from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.membership_policer import MembershipPolicer
 from controller.multicast.memberships import Memberships
+from controller.multicast.pool_addresses import PoolAddresses
 from controller.multicast.preemption import Preemption
 from controller.multicast.reconsideration import Reconsideration
 from controller.multicast.registered import RegisteredGroups
@@ -71,6 +72,7 @@ class PolicyFollower:
         following_members: MembershipEffects,
         preemption: Preemption,
         group_changes: GroupChanges,
+        addresses: PoolAddresses,
         sections: MulticastSections,
         reconsideration: Reconsideration,
         restart: Restart,
@@ -101,6 +103,7 @@ class PolicyFollower:
         self._following_members = following_members
         self._preemption = preemption
         self._group_changes = group_changes
+        self._addresses = addresses
         self._sections = sections
         self._reconsideration = reconsideration
         self._restart = restart
@@ -135,6 +138,8 @@ class PolicyFollower:
         if policy.fabrics != before.fabrics:
             self._fabric_names.use(policy.fabrics)
             self._due.set_sooner(Due.FABRICS, now + FABRICS_SETTLE_S)
+        if policy.pools != before.pools:
+            self._addresses.use(policy.pools, now)
         self._edge_ports.aggregate(aggregations_of(policy.link_aggregations), now)
         if policy.registrations != before.registrations:
             self._follow_registrations(now)

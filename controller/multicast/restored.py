@@ -10,6 +10,7 @@ from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, fam
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.maintenance.model import read_campaign, read_work
+from controller.multicast.address_pools import TakenAddress
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator_settings import (
     OperatorLabel,
@@ -18,6 +19,7 @@ from controller.multicast.operator_settings import (
     read_pin,
     read_router_port,
     read_static_member,
+    read_taken_address,
 )
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
@@ -103,6 +105,7 @@ class LogReader:
         self._drained: list[int] = []
         self._pinned: list[bytes] = []
         self._labels: list[OperatorLabel] = []
+        self._addresses: list[TakenAddress] = []
         self._campaign: Record | None = None
         self._campaign_switches: list[Record] = []
         self._readers: dict[str, Callable[[Any], None]] = {
@@ -111,6 +114,7 @@ class LogReader:
             "drain": self._drain,
             "pin": self._pin,
             "label": self._label,
+            "address": self._address,
             "maintenance": self._maintenance,
             "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,
@@ -136,7 +140,8 @@ class LogReader:
         that operators have set) and those that are the `carrier` of another with members, by name.
         """
         own = (tuple(self._static), tuple(self._router_ports), tuple(self._drained), tuple(self._pinned))
-        operator = OperatorSettings(*own, self._campaign, tuple(self._campaign_switches), labels=tuple(self._labels))
+        said = (tuple(self._labels), tuple(self._addresses))
+        operator = OperatorSettings(*own, self._campaign, tuple(self._campaign_switches), *said)
         asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
@@ -156,6 +161,9 @@ class LogReader:
 
     def _label(self, value: Record) -> None:
         self._labels.append(read_label(value))
+
+    def _address(self, value: Record) -> None:
+        self._addresses.append(read_taken_address(value))
 
     def _maintenance(self, value: Record) -> None:
         read_campaign(value)

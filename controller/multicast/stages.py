@@ -46,6 +46,7 @@ from controller.multicast.outbox import Outbox
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.places import HostPlaces
 from controller.multicast.policy_change import PolicyFollower
+from controller.multicast.pool_addresses import PoolAddresses
 from controller.multicast.port_view import PortView
 from controller.multicast.preemption import Preemption
 from controller.multicast.proxy import MembershipProxy
@@ -323,7 +324,8 @@ class MulticastStages:
             perform,
         )
         self.labels = OperatorLabels(in_force, self.switches, self.pending_writes, self.feed, perform)
-        self.records = OperatorRecords(self.labels)
+        self.addresses = PoolAddresses(policy, self.plane, self.memberships, self.pending_writes, self.feed, perform)
+        self.records = OperatorRecords(self.labels, self.addresses)
         self.campaigns = Campaigns(
             in_force,
             MaintenanceView(in_force, self.fabric, self.switches, self.plane, self.installer),
@@ -418,6 +420,7 @@ class MulticastStages:
             self.following_members,
             self.preemption,
             self.group_changes,
+            self.addresses,
             self.sections,
             self.reconsideration,
             self.restart,

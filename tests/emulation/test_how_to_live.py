@@ -113,6 +113,21 @@ def test_ports_are_allocated(reader: Reader, fabric: EmulatedFabric) -> None:
     assert len(json.loads(reader.run(with_more))["ports"]) == 4
 
 
+def test_feeds_are_given_their_addresses(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "give-feeds-addresses.md")
+    start, take, in_a_script, taken, give_back, label = blocks("give-feeds-addresses.md")
+    reader.run(start)
+    wait_fabric(reader, fabric)
+    told = reader.run(take)
+    assert told.count("239.192.10.0") == 2
+    assert "cam8 sends to 239.192.10.1" in reader.run(in_a_script)
+    shown = reader.run(taken)
+    assert "512" in shown
+    assert "01:00:5e:40:0a:01" in shown
+    assert "239.192.10.0" in reader.run(give_back)
+    assert "feed=cam8" in reader.run(label)
+
+
 def test_a_port_is_diagnosed(reader: Reader, fabric: EmulatedFabric) -> None:
     policy = reader.directory / "policy.yaml"
     policy.write_text(
@@ -323,7 +338,7 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
     run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md", "from-open-to-strict.md", "small-tables.md"}
-    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
+    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md", "give-feeds-addresses.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}
     by_queues = {"give-a-feed-priority.md"}  # test_priority_guide_live.py

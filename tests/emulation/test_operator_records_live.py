@@ -1,4 +1,4 @@
-"""What operators say of a live fabric: labels outlast a crash of the controller, and selectors choose by them."""
+"""What operators say of a live fabric outlasts a crash: labels, which selectors choose by, and addresses of pools."""
 
 from __future__ import annotations
 
@@ -48,3 +48,34 @@ def test_labels_outlast_crash_and_reload_and_selectors_choose_by_them(live: Any)
     assert chosen(live, "rack=c") == [(one, None), (other, None)]
     crash(live)
     assert chosen(live, "rack=c") == [(one, None), (other, None)]
+
+
+def take(live: Any, pool: str, name: str) -> str:
+    told = json.loads(vsrt(live.controller, "do", "address", "take", pool, "--name", name, "--json"))
+    return str(told["address"])
+
+
+def test_addresses_outlast_crash_and_reload_and_are_not_given_twice(live: Any) -> None:
+    pools = "pools: {video: [239.10.0.0/29, 239.10.1.0/29], audio: [239.138.0.0/29]}\n"
+    live.set_policy(live.policy.read_text() + pools)
+    live.join("239.10.0.1", "h1")
+    first = {name: take(live, "video", name) for name in ("cam1", "cam2")}
+    assert first == {"cam1": "239.10.0.0", "cam2": "239.10.0.2"}
+    assert take(live, "audio", "mic1") == "239.138.0.3"
+    crash(live)
+    assert {name: take(live, "video", name) for name in first} == first
+    live.set_policy(live.policy.read_text().replace("239.10.0.0/29", "239.11.0.0/29"))
+    assert {name: take(live, "video", name) for name in first} == first
+    assert take(live, "video", "cam3") == "239.11.0.0"
+    crash(live)
+    shown = json.loads(vsrt(live.controller, "show", "addresses", "--json"))
+    assert {(each["name"], each["address"], each["in_pool"]) for each in shown} == {
+        ("cam1", "239.10.0.0", False),
+        ("cam2", "239.10.0.2", False),
+        ("cam3", "239.11.0.0", True),
+        ("mic1", "239.138.0.3", True),
+    }
+    vsrt(live.controller, "do", "address", "release", "video", "--name", "cam1")
+    crash(live)
+    shown = json.loads(vsrt(live.controller, "show", "addresses", "--json"))
+    assert sorted(each["name"] for each in shown) == ["cam2", "cam3", "mic1"]

@@ -32,6 +32,8 @@ ACTIONS = (
     "drain-monitor",
     "undrain-monitor",
     "counters-reset",
+    "address-take",
+    "address-release",
     *(f"{what}-label-{verb}" for what in ("switch", "port") for verb in ("add", "remove")),
     "check-findings",
     "check-discovery-findings",
@@ -310,6 +312,14 @@ def table_documents() -> dict[str, dict[str, Any]]:
     ]
     used = {"hits": 120_000, "faults": 75, "tenants": tenants}
     return {"tables": {"3/2": {"dpid": 3, "table": 2, **counts, "state": "low", **used}}}
+
+
+def pool_documents() -> dict[str, dict[str, Any]]:
+    """Return what the app of multicast may tell of pools of addresses, one of which is in no range any more."""
+    pool = {"pool": "video", "ranges": ["239.10.0.0/24", "239.10.1.0/24"], "addresses": 512, "taken": 2, "outside": 1}
+    cam1 = {"pool": "video", "name": "cam1", "address": "239.10.0.0", "mac": "01:00:5e:0a:00:00", "in_pool": True}
+    cam2 = {**cam1, "name": "cam2", "address": "239.9.0.7", "mac": "01:00:5e:09:00:07", "in_pool": False}
+    return {"pools": {"video": pool}, "addresses": {"video/cam1": cam1, "video/cam2": cam2}}
 
 
 def queue_documents() -> dict[str, dict[str, Any]]:

@@ -87,6 +87,18 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
             "is no static member",
         ),
         (
+            "address take video --name cam7",
+            "address-take",
+            {"pool": "video", "name": "cam7"},
+            "cam7 has an address of the pool video",
+        ),
+        (
+            "address release video --name cam7",
+            "address-release",
+            {"pool": "video", "name": "cam7"},
+            "cam7 has no address of the pool video from now on",
+        ),
+        (
             "label add leaf10 rack=b7",
             "switch-label-add",
             {"dpid": 10, "key": "rack", "value": "b7"},
@@ -159,6 +171,14 @@ def test_an_answer_that_does_not_come_in_time_says_what_became_of_the_action(
         ("rebuild 239.1.1.1", "group-rebuild", {"changed": True, "links": 3, "links_before": 4}, "3 links, 4 before"),
         ("reload", "policy-reload", {"rules": 7}, "the policy is in force; 7 rules"),
         ("static-member add 239.1.1.1 3:2", "static-member-add", {"served": False}, "once the port leads to hosts"),
+        (
+            "address take video --name cam7",
+            "address-take",
+            {"address": "239.10.0.0", "mac": "01:00:5e:0a:00:00", "in_pool": False},
+            "cam7 has an address of the pool video; 239.10.0.0 (MAC address 01:00:5e:0a:00:00); "
+            "the pool has this address no more",
+        ),
+        ("label add leaf10 rack=b7", "switch-label-add", {"labels": {"rack": "b7", "pod": "2"}}, "pod=2, rack=b7"),
         ("drain 3", "switch-drain", {"kept": False}, "cannot write its journal, so a restart will undo it"),
     ],
 )
@@ -194,6 +214,9 @@ def test_a_refusal_is_told_with_its_field_and_exits_with_1(
         ("static-member add 239.1.1.1 3", "SWITCH:PORT: '3' is no port"),
         ("static-member add nothing 3:1", "GROUP: 'nothing' is no IP address"),
         ("router-port add 3:2 5", "FAMILY: invalid choice: 5"),
+        ("address take 7video --name cam7", "POOL: '7video' can be none"),
+        ("address take video --name ..", "--name: '..' can be none"),
+        ("address take video", "--name"),
         ("label add leaf10 rack", "KEY=VALUE: 'rack' is no label"),
         ("label add leaf10 tier=core", "known of every switch"),
         ("label add leaf10 rack=b=7", "KEY=VALUE: 'rack=b=7' is no label"),

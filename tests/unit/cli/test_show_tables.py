@@ -20,6 +20,7 @@ from fed_controller import (
     anomaly_documents,
     monitor_documents,
     multicast_documents,
+    pool_documents,
     queue_documents,
     table_documents,
 )
@@ -32,7 +33,7 @@ Show = Callable[..., str]
 def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("controller") / "vsrt.sock"
     apps = [
-        FedController(path, {**multicast_documents(), **table_documents()}),
+        FedController(path, {**multicast_documents(), **table_documents(), **pool_documents()}),
         FedController(path, monitor_documents(), "monitor"),
         FedController(path, anomaly_documents(), "anomaly"),
         FedController(path, queue_documents(), "queues"),

@@ -43,6 +43,7 @@ BEYOND_A_SCHEMA = re.compile(
     "|is the end of a link in topology"
     "|has its number already|per_group allows|the pool holds|is already the name of the class"
     "|no port is in VLAN|no VLAN is called|is the source VLAN itself|which the entry on line"
+    "|has addresses of|no address of it can be given|never leave their link|groups of several scopes"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}

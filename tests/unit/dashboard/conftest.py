@@ -152,6 +152,8 @@ NOTED = (
         "group-pin",
         "group-unpin",
         "counters-reset",
+        "address-take",
+        "address-release",
         *(f"{what}-label-{verb}" for what in ("switch", "port") for verb in ("add", "remove")),
         "hand-over",
         "drain-monitor",

@@ -191,6 +191,8 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
         ("PUT", "/groups/239.1.1.1/pin", {"do": "group-pin", "group": "239.1.1.1"}),
         ("DELETE", "/groups/239.1.1.1/pin", {"do": "group-unpin", "group": "239.1.1.1"}),
         ("POST", "/counters/reset", {"do": "counters-reset"}),
+        ("PUT", "/pools/video/addresses/cam7", {"do": "address-take", "pool": "video", "name": "cam7"}),
+        ("DELETE", "/pools/video/addresses/cam7", {"do": "address-release", "pool": "video", "name": "cam7"}),
         (
             "PUT",
             "/switches/2/labels/rack?value=b7",

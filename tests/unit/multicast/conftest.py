@@ -195,7 +195,7 @@ class World:
             self.perform(effect)
         return effects
 
-    def do(self, name: str, **fields: Any) -> ActionTaken | ActionRefused:
+    def do(self, name: str, /, **fields: Any) -> ActionTaken | ActionRefused:
         """Have the core do what an operator asks for."""
         self.feed(read_action(name, fields))
         return self.outcomes.pop()

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from controller.config.overcommit_settings import Overcommit
-from controller.config.policy import Policy
+from controller.config.policy import AddressPool, Policy
 from controller.config.service_class_settings import Aliases
 from controller.config.settings import Limits, Multicast
+from controller.config.terms import Prefix
 from controller.effects import ActionRefused, ActionTaken
 from controller.kernel.drains import avoided_links
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
@@ -440,7 +441,13 @@ def test_the_field_at_fault_is_named(name, fields, field):
 
 def test_every_action_leaves_an_event(make_world):
     world = make_world(
-        "leaf-spine", replace(POLICY, aliases=Aliases(mode="dynamic"), overcommit=Overcommit(mode="swap"))
+        "leaf-spine",
+        replace(
+            POLICY,
+            aliases=Aliases(mode="dynamic"),
+            overcommit=Overcommit(mode="swap"),
+            pools=(AddressPool("video", (Prefix(parse_ip("239.10.0.0"), 24),)),),
+        ),
     )
     world.join("h1")
     world.send("h3")
@@ -463,6 +470,8 @@ def test_every_action_leaves_an_event(make_world):
         "port-label-remove": {"dpid": dpid, "port_no": port_no, "key": "room"},
         "switch-label-add": {"dpid": dpid, "key": "rack", "value": "b7"},
         "switch-label-remove": {"dpid": dpid, "key": "rack"},
+        "address-take": {"pool": "video", "name": "cam7"},
+        "address-release": {"pool": "video", "name": "cam7"},
         "counters-reset": {},
     }
     log = world.core.sections.events.section
