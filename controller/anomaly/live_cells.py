@@ -13,11 +13,13 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 SPAN_CELLS = 8
-"""A sample over a longer time says nothing of the cells before."""
+"""A sample over a longer time says nothing of any cell."""
 GAP_INTERVALS = 1.5
 """A sample stands for the time since the one before it, but for no more than so many times its own interval."""
 LEAST_KNOWN = 0.5
 """A cell is known where so much of it is."""
+LATE_CELLS = 2
+"""A sample over more cells was polled late: when in that time it was counted is not known."""
 
 
 class Cells:
@@ -38,12 +40,13 @@ class Cells:
         self.newest: int | None = None
         self._sums = np.zeros((depth, 0, quantities), np.float32)
         self._known = np.zeros((depth, 0), np.float32)
+        self._is_within = np.zeros((depth, 0), np.bool_)
         self._last_s = np.empty(0)
 
     @property
     def bytes_per_row(self) -> int:
         """Memory that a row takes."""
-        return 4 * self.depth * (self._sums.shape[2] + 1) + 8
+        return self.depth * (4 * (self._sums.shape[2] + 1) + 1) + 8
 
     def fit(self, capacity: int) -> None:
         """Make room for rows."""
@@ -52,6 +55,7 @@ class Cells:
             added = ((0, 0), (0, capacity - former))
             self._sums = np.pad(self._sums, (*added, (0, 0)))
             self._known = np.pad(self._known, added)
+            self._is_within = np.pad(self._is_within, added)
             self._last_s = longer(self._last_s, capacity)
             self._last_s[former:] = np.nan
 
@@ -59,6 +63,7 @@ class Cells:
         """Empty rows."""
         self._sums[:, rows] = 0
         self._known[:, rows] = 0
+        self._is_within[:, rows] = False
         self._last_s[rows] = np.nan
 
     def clear(self) -> None:
@@ -66,6 +71,7 @@ class Cells:
         self.newest = None
         self._sums[:] = 0
         self._known[:] = 0
+        self._is_within[:] = False
         self._last_s[:] = np.nan
 
     def advance(self, at_s: float) -> None:
@@ -77,6 +83,7 @@ class Cells:
             fresh = np.arange(max(self.newest + 1, cell - self.depth + 1), cell + 1) % self.depth
             self._sums[fresh] = 0
             self._known[fresh] = 0
+            self._is_within[fresh] = False
             self.newest = cell
 
     def add(self, rows: Rows, at_s: Floats, interval_s: Floats, per_s: Floats) -> None:
@@ -94,7 +101,7 @@ class Cells:
         since_s = at_s - self._last_s[rows]
         self._last_s[rows] = at_s
         span_s = np.where((since_s > 0) & (since_s < GAP_INTERVALS * interval_s), since_s, interval_s)
-        usable = np.isfinite(interval_s) & (interval_s > 0) & (span_s > 0)
+        usable = np.isfinite(interval_s) & (interval_s > 0) & (span_s > 0) & (span_s <= SPAN_CELLS * self.interval_s)
         if not usable.any():
             return
         rows, end = rows[usable], at_s[usable] / self.interval_s
@@ -104,7 +111,7 @@ class Cells:
         assert self.newest is not None
         oldest = self.newest - self.depth + 1
         last = np.ceil(end).astype(np.int64) - 1
-        longest = min(SPAN_CELLS, int(np.ceil(span.max())) + 1)
+        longest = int(np.ceil(span.max())) + 1
         cell = last - np.arange(longest)[:, None]
         overlap = np.minimum(end, cell + 1) - np.maximum(end - span, cell)
         # Each cell of a row is met once, so that nothing is added to the same place twice.
@@ -112,6 +119,8 @@ class Cells:
         slot, row, overlap = cell[back, sample] % self.depth, rows[sample], overlap[back, sample]
         self._known[slot, row] += overlap
         self._sums[slot, row] += amounts[sample] * (overlap / span[sample])[:, None]
+        goes_on = (span[sample] > LATE_CELLS) & (back > 0)
+        self._is_within[slot[goes_on], row[goes_on]] = True
 
     def sums(self, rows: Rows, end: int, count: int) -> tuple[Floats, Floats]:
         """Return the `count` cells before cell `end`, of rows.
@@ -126,3 +135,11 @@ class Cells:
         known = self._known[np.ix_(slots, rows)].T.astype(np.float64)
         sums = np.moveaxis(self._sums[np.ix_(slots, rows)], 2, 0).swapaxes(1, 2).astype(np.float64)
         return np.where(known >= LEAST_KNOWN, sums, np.nan), known
+
+    def within_late(self, rows: Rows, end: int, count: int) -> NDArray[np.bool_]:
+        """Return whether the ends of the `count` cells before cell `end`, of rows, are within late samples.
+
+        So far it is not known what had been counted then. (rows, count).
+        """
+        slots = np.arange(end - count, end) % self.depth
+        return self._is_within[np.ix_(slots, rows)].T

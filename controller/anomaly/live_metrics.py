@@ -136,7 +136,9 @@ def port_values(
         same = np.arange(end - count, end) >= paired[joined, None]
         both = (known[joined] > WHOLE) & (there_known > WHOLE) & same
         sent = np.where(both, sums[TX_PACKETS, joined], np.nan)
-        found[0, joined] = lost_pct(sent, there[RX_PACKETS], settings.window_samples, cells.interval_s)
+        is_within = cells.within_late(rows[joined], end, count) | cells.within_late(far[joined], end, count)
+        received = there[RX_PACKETS]
+        found[0, joined] = lost_pct(sent, received, is_within, settings.window_samples, cells.interval_s)
     means = sums / np.where(known >= LEAST_KNOWN, known * cells.interval_s, np.nan)
     for metric, quantity in ((1, ERRORS), (2, DROPPED), (3, FIRST_PCT), (4, SECOND_PCT)):
         found[metric] = _smoothed(means[quantity], settings)
@@ -163,19 +165,21 @@ def switch_values(cells: Cells, rows: Rows, of_ports: list[Rows], end: int, sett
     return found
 
 
-def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> Floats:
+def lost_pct(sent: Floats, received: Floats, is_within: NDArray[np.bool_], window: int, interval_s: float) -> Floats:
     """Return which share of the packets sent into cables does not come out, in percent.
 
     The two ends are polled at different times, so a burst is seen sooner at one of them: the packets under way, sent
-    less received since some moment, rise and fall back. A loss never falls back. So that sum is taken through a
-    running median, and its growth over the smoothing time is divided by what was sent in it. What polls at other
-    times may still leave is as much as the packets of one cell usually differ from those of the next, and at most
-    those of `RECEIPT_S`: so much of the growth is left out.
+    less received since some moment, rise and fall back. A loss never falls back. So that sum stays as it was until a
+    late poll has come, is taken through a running median, and its growth over the smoothing time is divided by what
+    was sent in it. What polls at other times may still leave is as much as the packets of one cell usually differ
+    from those of the next, and at most those of `RECEIPT_S`: so much of the growth is left out.
 
     Parameters
     ----------
     sent, received : NDArray[np.float64]
         (cables, cells): packets counted in each cell; NaN where either end is not known.
+    is_within : NDArray[np.bool_]
+        (cables, cells): whether the end of the cell is within a sample of either end that was polled late.
     window : int
         How many values to return.
     interval_s : float
@@ -189,7 +193,7 @@ def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> 
     lag = sent.shape[1] - window - MEDIAN_CELLS + 1
     missing = sent - received
     known = ~np.isnan(missing)
-    under_way = np.cumsum(np.where(known, missing, 0.0), axis=1)
+    under_way = _held(np.cumsum(np.where(known, missing, 0.0), axis=1), is_within)
     steady = np.median(np.lib.stride_tricks.sliding_window_view(under_way, MEDIAN_CELLS, axis=1), axis=2)
     middle = slice(MEDIAN_CELLS // 2, -(MEDIAN_CELLS // 2))
     packets = np.cumsum(np.where(known, sent, 0.0), axis=1)[:, middle]
@@ -264,6 +268,18 @@ def _median_of_known(values: Floats) -> Floats:
     known = ~np.isnan(values).all(axis=1)
     found[known] = np.nanmedian(values[known], axis=1)
     return found
+
+
+def _held(values: Floats, is_within: NDArray[np.bool_]) -> Floats:
+    """Return values, (rows, cells), with the one before in the place of each that does not count.
+
+    At the beginning it is the first that counts.
+    """
+    if not is_within.any():
+        return values
+    cells = np.arange(values.shape[1])
+    before = np.maximum.accumulate(np.where(is_within, -1, cells), axis=1)
+    return np.take_along_axis(values, np.where(before < 0, np.argmin(is_within, axis=1)[:, None], before), axis=1)
 
 
 def _smoothed(values: Floats, settings: Anomaly) -> Floats:

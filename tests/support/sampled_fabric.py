@@ -20,6 +20,7 @@ class SampledFabric:
 
     Every cable carries `pps` packets per second in both directions; switches are polled every `poll_s`, each at its
     own time. `lossy` has the share of packets that a port's cable loses, `extra_pps` what a port sends besides.
+    While a switch is `late` it is not polled, and its next sample is over all of that time.
     """
 
     def __init__(self, leaves: int = 4, spines: int = 2, poll_s: float = 1.0, pps: float = 1000.0, seed: int = 1):
@@ -32,10 +33,12 @@ class SampledFabric:
         self.errors_per_s: dict[MemberKey, float] = {}
         self.cpu_pct: dict[int, float] = {}
         self.silent: set[int] = set()
+        self.late: set[int] = set()
         self.now_s = START_S
         self._rng = np.random.default_rng(seed)
         self._far: dict[MemberKey, MemberKey] = {}
         self._seconds: dict[tuple[MemberKey, int], tuple[int, int]] = {}
+        self._late_s: dict[int, float] = {}
         for number, leaf in enumerate(self.leaves, 1):
             for index, spine in enumerate(self.spines, 1):
                 self._far[leaf, index] = (spine, number)
@@ -63,7 +66,9 @@ class SampledFabric:
         switches = [*self.leaves, *self.spines]
         for poll in range(round(duration_s / self.poll_s)):
             for number, dpid in enumerate(switches):
-                if dpid not in self.silent:
+                if dpid in self.late:
+                    self._late_s[dpid] = self._late_s.get(dpid, 0.0) + self.poll_s
+                elif dpid not in self.silent:
                     phase_s = self.poll_s * (number * 0.618 % 1.0)
                     yield self._sample(dpid, self.now_s + poll * self.poll_s + phase_s)
         self.now_s += duration_s
@@ -80,23 +85,24 @@ class SampledFabric:
     def _sample(self, dpid: int, at_s: float) -> PortsSampled:
         ports = self.ports(dpid)
         per_s = np.zeros((len(ports), 12))
+        interval_s = self.poll_s + self._late_s.pop(dpid, 0.0)
         for row, key in enumerate(ports):
             far = self._far.get(key)
-            received = self.pps if far is None else self._counted(far, at_s)[1]
-            per_s[row, :2] = received, self._counted(key, at_s)[0]
+            received = self.pps if far is None else self._counted(far, at_s, interval_s)[1]
+            per_s[row, :2] = received, self._counted(key, at_s, interval_s)[0]
             per_s[row, 6] = self.errors_per_s.get(key, 0.0)
         per_s[:, 2:4] = per_s[:, :2] * 500
         count = len(ports)
         utilisation_pct = per_s[:, 2:4] * 8 / 1e7
         cpu = {dpid: self.cpu_pct[dpid]} if dpid in self.cpu_pct else {}
         return PortsSampled(
-            tuple(ports), np.full(count, at_s), np.full(count, self.poll_s), per_s, utilisation_pct, cpu
+            tuple(ports), np.full(count, at_s), np.full(count, interval_s), per_s, utilisation_pct, cpu
         )
 
-    def _counted(self, key: MemberKey, at_s: float) -> tuple[float, float]:
+    def _counted(self, key: MemberKey, at_s: float, interval_s: float) -> tuple[float, float]:
         """Packets per second that a port sent since the poll before, and of them those that arrived."""
         sent = arrived = 0.0
-        start_s = at_s - self.poll_s
+        start_s = at_s - interval_s
         for second in range(int(start_s), int(at_s) + 1):
             share = max(0.0, min(at_s, second + 1) - max(start_s, second))
             if (key, second) not in self._seconds:
@@ -105,4 +111,4 @@ class SampledFabric:
                 self._seconds[key, second] = (packets, through)
             packets, through = self._seconds[key, second]
             sent, arrived = sent + share * packets, arrived + share * through
-        return sent / self.poll_s, arrived / self.poll_s
+        return sent / interval_s, arrived / interval_s

@@ -249,6 +249,42 @@ def test_bursts_that_the_two_ends_of_a_cable_see_at_different_times_are_no_loss(
         assert [one for one in fabric.feed(core, 2) if one.anomaly.metric == "lost_pct"] == []
 
 
+@cache
+def _almost_idle_once() -> tuple[SampledFabric, AnomalyCore]:
+    fabric = SampledFabric(leaves=3, pps=2.0)
+    core = watched(fabric)
+    fabric.feed(core, 60.0)
+    return fabric, core
+
+
+@pytest.mark.parametrize("late", [101, 2])
+@pytest.mark.parametrize("polls", [1, 3, 5, 7, 9])
+def test_a_burst_on_an_almost_idle_cable_that_one_end_counts_late_is_no_loss(polls: int, late: int):
+    fabric, core = deepcopy(_almost_idle_once())
+    found = []
+    for _ in range(4):
+        fabric.extra_pps[2, 1] = 80.0
+        fabric.late = {late}
+        found += fabric.feed(core, 1)
+        fabric.extra_pps.clear()
+        found += fabric.feed(core, polls - 1)
+        fabric.late.clear()
+        found += fabric.feed(core, 7)
+    assert [one.anomaly.text for one in found if one.anomaly.metric == "lost_pct"] == []
+
+
+def test_what_a_cable_loses_is_told_though_one_end_is_often_polled_late():
+    fabric, core = after_learning()
+    fabric.lossy[2, 1] = 0.1
+    found = []
+    for _ in range(8):
+        fabric.late = {101}
+        found += fabric.feed(core, 3)
+        fabric.late.clear()
+        found += fabric.feed(core, 5)
+    assert "2:1" in raised(found)
+
+
 def test_a_switch_that_falls_silent_is_unknown_and_not_anomalous():
     fabric, core = after_learning()
     fabric.silent = {2}
