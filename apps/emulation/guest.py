@@ -7,8 +7,10 @@ ten times as long as here.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
+import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -31,6 +33,10 @@ PLAIN = "csum=off,guest_csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ufo
 SPEED_MBPS = 1000
 MONITOR = "monitor"
 BOOT_TIMEOUT_S = 90.0
+
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+IFREQ_FLAGS = struct.Struct("16sH22x")
+"""A `struct ifreq` with an interface's name and flags."""
 
 
 class KernelGuest(processes.ManagedProcess):
@@ -132,13 +138,13 @@ class KernelGuest(processes.ManagedProcess):
         self._shell.ask("write", path=path, text=text)
 
     def pull(self, tap: str) -> None:
-        """Pull the cable of an interface: both ends see it go."""
+        """Pull the cable of an interface: both ends see it go, at once; a program would be begun in between."""
         self._command("set_link", name=tap, up=False)
-        processes.run("ip", "link", "set", tap, "down")
+        _set_up(tap, False)
 
     def put_back(self, tap: str) -> None:
         """Put the cable of an interface back."""
-        processes.run("ip", "link", "set", tap, "up")
+        _set_up(tap, True)
         self._command("set_link", name=tap, up=True)
 
     def close(self) -> None:
@@ -151,3 +157,10 @@ class KernelGuest(processes.ManagedProcess):
             process.kill()
             process.wait()
         self._temporary.cleanup()
+
+
+def _set_up(tap: str, is_up: bool) -> None:
+    """Take an interface of this network up or down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        name, flags = IFREQ_FLAGS.unpack(fcntl.ioctl(sock, SIOCGIFFLAGS, IFREQ_FLAGS.pack(tap.encode(), 0)))
+        fcntl.ioctl(sock, SIOCSIFFLAGS, IFREQ_FLAGS.pack(name, flags | IFF_UP if is_up else flags & ~IFF_UP))
