@@ -64,6 +64,7 @@ class VlanPorts:
         self._fabric = fabric
         self._at: dict[int, dict[int, VlanOifs]] = {}
         self.let_in: dict[tuple[int, int, bytes], int] = {}
+        self._tags: dict[bytes, bytes] = {}
 
     def all_vlans(self) -> list[int]:
         """Return the VLANs that the policy names anywhere, in ascending order; none where no port is in one."""
@@ -77,7 +78,8 @@ class VlanPorts:
         """Keep that frames with a tag (4 bytes) are let in at a port, into a VLAN, until the policy changes."""
         if len(self.let_in) >= TAGS_KEPT:
             self.let_in.clear()
-        self.let_in[dpid, port_no, tag] = vlan_id
+            self._tags.clear()
+        self.let_in[dpid, port_no, self._tags.setdefault(tag, tag)] = vlan_id
 
     def at(self, dpid: int) -> dict[int, VlanOifs]:
         """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.effects import Notice
 from controller.events import PacketReceived
-from controller.kernel.domains import in_domain
+from controller.kernel.domains import SUFFIXES, in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.settings import applies
 from controller.multicast.callbacks import Apply, Perform
@@ -84,7 +84,6 @@ class MulticastIntake:
         self._gate = gate
         self._memberships = memberships
         self._own_membership, self._vlan_memberships = memberships.own, memberships.of_vlans
-        self._names, self._vlan_names = memberships.names, memberships.names.of_vlans
         self._places = places
         self._senders = senders
         self._pending_writes = pending_writes
@@ -167,7 +166,7 @@ class MulticastIntake:
         """Take a report; its frame may have the tag of its VLAN."""
         mac = report.eth_src
         if vlan_id:
-            mac = self._vlan_names[vlan_id].get(mac) or self._names.name(mac, vlan_id)
+            mac += SUFFIXES[vlan_id]
         if (dpid, port_no) not in self._edges:
             self._counters["report-not-at-edge"] += 1
             if self._fabric.role(dpid, port_no) is PortRole.UNKNOWN:

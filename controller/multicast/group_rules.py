@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from controller.kernel.domains import address_of
-from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, VlanPorts
+from controller.kernel.vlan_ports import VlanOifs, VlanPorts
 from controller.multicast.duties import sender_entry
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.rules.compile import (
@@ -21,6 +21,7 @@ from controller.rules.compile import (
     RuleSet,
     SwitchDuty,
     default_rule,
+    outputs_alike,
     queued,
     queued_rule,
     supports,
@@ -94,8 +95,10 @@ class GroupRules:
         if group.vlan_id:
             name, version = group.address, group.tree_version
             key = channel_key_in_vlan(self._ofp_versions[dpid], name, version, None)
-            oifs = self._vlan_ports.oifs(dpid, group.vlan_id) if channel[2] else NO_OIFS
-            actions = None if version else own_outputs(channel, oifs)
+            actions = None
+            if not version:
+                own = self._vlan_ports.oifs(dpid, group.vlan_id) if channel[2] else None
+                actions = outputs_alike(channel) if own is None else own_outputs(channel, own)
             if actions is None:
                 untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, channel[2])
                 actions = outputs_in_vlan(name, untagged, channel, version)

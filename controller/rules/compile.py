@@ -227,22 +227,24 @@ def _sender_key(table: int, group: bytes, sender: SenderEntry) -> FlowKey:
 def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> FlowEntry:
     """Return the entry for all sources that no member names, which is all of a switch without senders and others."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else FORWARD, group, tree_version, None)
-    actions = _actions(group, duty, tree_version, tree_version) if tree_version else _common_outputs(duty)
+    actions = _actions(group, duty, tree_version, tree_version) if tree_version else outputs_alike(duty)
     return _new(FlowEntry, (key, actions, cookie, 0, 0))
 
 
 @lru_cache(maxsize=16384)
-def _common_outputs(duty: ChannelDuty) -> tuple[Action, ...]:
+def outputs_alike(duty: ChannelDuty) -> tuple[Action, ...]:
+    """Return the output list of a channel for packets of tree version 0, all of whose ports have frames alike."""
     return _outputs(duty.trunk_ports + duty.host_ports)
 
 
 @lru_cache(maxsize=16384)
 def _outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
-    return tuple(map(_output, ports))
+    return tuple(map(output_to, ports))
 
 
 @lru_cache(maxsize=4096)
-def _output(port_no: int) -> Output:
+def output_to(port_no: int) -> Output:
+    """Return the output to a port: one object for all lists, whose hashes and encodings read it again and again."""
     return _new(Output, (port_no,))
 
 
