@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.actions import answer_of, logged
 from apps.alarm_reports import OUTPUT_FAILED, STATE_LOST
+from apps.candidates.search import CandidateSearch
 from apps.environment import environment_path
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import core_figures, counted_figures, staged_figures
@@ -21,12 +22,12 @@ from apps.openflow.app import TableKeeper
 from apps.openflow.bus import AlarmReported, DrainsChanged, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import DATAPATHS, NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
+from apps.openflow.framework import DATAPATHS, NAME, SOUTHBOUND, Event, hub, run_aside, running_apps, set_ev_cls
 from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import required_modules
 from apps.staged_policy import StagedPolicy
-from apps.state_dir import ActionLog, AuditLog, own_state_dir
+from apps.state_dir import ActionLog, AuditLog, own_state_dir, socket_path
 from apps.state_faults import unreadable_files
 from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionRefused, refusal
 from controller.alarms.actions import FORGET_SWITCH
@@ -72,6 +73,9 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
         self.log_actions()
         self.staged = StagedPolicy(self.logger, hub.spawn, self.later, self._present)
+        self.candidates = CandidateSearch(
+            self.logger, directory, socket_path(), lambda work: hub.spawn(run_aside, work), self.later
+        )
         self._perform[Audit] = self._decided
         self._perform[WriteLog] = self._write_log
         self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))
@@ -87,12 +91,14 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         self.offer(
             views,
             {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD) if name != FORGET_SWITCH}
+            | {name: partial(self._decide, name, decide) for name, decide in self.candidates.actions().items()}
             | self.table_checks.actions()
             | FindingsSearch(self, self._begin_search).actions(),
             {
                 **sections.by_name(),
                 "policy": self._policy,
                 "staged": self.staged.documents,
+                "candidates": self.candidates.documents,
                 "maintenance": self.core.campaigns.section,
                 "pools": self.core.addresses.pools_section,
                 "addresses": self.core.addresses.section,
@@ -180,6 +186,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         """Leave everything on disk."""
         if not self._has_let_in.is_set():
             self._let_in()
+        self.candidates.stop()
         self.log.close()
         super().end()
         self.audit.close()
@@ -189,6 +196,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         super().ticked()
         self.audit.flush()
         self.staged.look()
+        self.candidates.use(self.policy_file.reading.policy.policy_discovery)
+        self.candidates.look()
         self.log.watch()
         self._look_at_troubles()
         self._look_at_campaign()
@@ -238,6 +247,11 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
 
     def _act(self, name: str, asked: Mapping[str, Any]) -> Document | Deferred:
         return logged(self.actions, name, asked, lambda fields, _by: self._do(name, fields))
+
+    def _decide(
+        self, name: str, decide: Callable[[Mapping[str, Any], str | None], Deferred], asked: Mapping[str, Any]
+    ) -> Deferred:
+        return logged(self.actions, name, asked, decide)
 
     def _do(self, name: str, fields: Mapping[str, Any]) -> Document | Deferred:
         if name == POLICY_RELOAD:

@@ -69,6 +69,12 @@ def _hand_over(fields: Mapping[str, Any]) -> Action:
     return Action({"do": "hand-over", **fields}, "POST", f"/cluster/hand-over{query}")
 
 
+def _candidate(verb: str) -> Callable[[Mapping[str, Any]], Action]:
+    return lambda fields: Action(
+        {"do": f"candidate-{verb}", **fields}, "POST", f"/candidates/{quote(fields['id'], safe='')}/{verb}"
+    )
+
+
 def _monitor(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
     return lambda fields: Action({"do": do, **fields}, method, f"/monitors/{quote(fields['monitor'], safe='')}/drain")
 
@@ -305,6 +311,22 @@ VERBS: dict[str, Verb] = {
         "monitor {monitor} is not drained",
         lambda answer: iter(["nothing changed"] if answer.get("changed") is False else []),
     ),
+    "candidate accept": Verb(
+        "write a policy that was found into a file; nothing is put in force",
+        ("candidate",),
+        _candidate("accept"),
+        "candidate {id} is accepted",
+        lambda answer: iter([f"it is in {answer['path']}"] if answer.get("path") else []),
+    ),
+    "candidate ignore": Verb(
+        "say that a policy that was found is none", ("candidate",), _candidate("ignore"), "candidate {id} is ignored"
+    ),
+    "candidate consider": Verb(
+        "take back what was said of a policy that was found",
+        ("candidate",),
+        _candidate("consider"),
+        "candidate {id} is to be looked at again",
+    ),
     "reset-counters": Verb(
         "count from 0 again",
         (),
@@ -320,6 +342,7 @@ GROUPS = {
     "address": "addresses of groups, taken from pools of the policy file by name",
     "alias": "further trees of groups",
     "label": "labels of switches and ports, which selectors choose by",
+    "candidate": "policies that were found in changes of the configuration",
 }
 
 
@@ -369,6 +392,9 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "monitor": lambda parser: parser.add_argument(
         "monitor", metavar="MONITOR", help="a monitor that shares the switches (`vsrt show cluster`)"
     ),
+    "candidate": lambda parser: parser.add_argument(
+        "candidate", metavar="ID", help="a policy that was found (`vsrt show candidates`)"
+    ),
     "alarm": lambda parser: parser.add_argument("key", metavar="KEY", help="the alarm's key"),
     "family": lambda parser: parser.add_argument(
         "family", metavar="FAMILY", type=int, choices=FAMILIES, help="4 (IGMP) or 6 (MLD)"
@@ -410,6 +436,8 @@ def run(args: argparse.Namespace) -> int:
                 fields |= {"to": args.member} if args.member else {}
             case "monitor":
                 fields["monitor"] = args.monitor
+            case "candidate":
+                fields["id"] = args.candidate
             case "alarm":
                 fields["key"] = args.key
             case "family":

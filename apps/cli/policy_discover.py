@@ -19,6 +19,7 @@ HELP = "find the rules that a log of changes follows, and which resources deviat
 
 METHODS = ("cover", "seed")
 LISTED = 8
+LEAST_RESOURCES = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window", metavar="SPAN", help="the last part of the log, such as 30d or 12h (default: all)"
     )
     parser.add_argument(
-        "--min-resources", type=int, default=4, metavar="N", help="resources that a policy has at least (default 4)"
+        "--min-resources",
+        type=int,
+        default=LEAST_RESOURCES,
+        metavar="N",
+        help="resources that a policy has at least (default 4)",
     )
     parser.add_argument("--ignore", nargs="+", default=[], metavar="PROPERTY", help="properties that are left out")
     parser.add_argument(
@@ -75,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if args.method == "seed":
         document = _dendrogram(table, args.plot)
     else:
-        document = _policies(table, args.min_resources, labels)
+        document = policies_of(table, args.min_resources, labels)
         if args.plot is not None:
             from apps.cli.plots import save_figures
             from apps.cli.policy_plots import policies_figure
@@ -104,7 +109,8 @@ def _span(text: str) -> float:
     return span_s
 
 
-def _policies(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> dict[str, Any]:
+def policies_of(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Return the policies of a table as a document (`policies_document`), each of so many resources at least."""
     from controller.policy_discovery.cover import cover
     from controller.policy_discovery.documents import policies_document
     from controller.policy_discovery.varieties import discovered

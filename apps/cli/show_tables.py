@@ -28,6 +28,10 @@ PLACES = frozenset({"switch", "port"})
 """Documents are at a switch or a port, and can be chosen by it."""
 
 
+CANDIDATE_PLACES = 3
+"""Resources that are named of a policy that was found."""
+
+
 class Table(NamedTuple):
     """One kind of answer.
 
@@ -242,6 +246,21 @@ def _staged(decision: Fields, called: SnapshotNames) -> Iterator[Row]:
     yield from (("fault", fault) for fault in errors)
 
 
+def _candidate(candidate: Fields, called: SnapshotNames) -> Iterator[Row]:
+    if candidate.get("state") == "search":
+        if fault := candidate.get("fault"):
+            yield "fault", fault
+        if candidate.get("searched_s") is None:
+            yield "no search yet", text(candidate.get("path"))
+        return
+    where = candidate.get("told_by") or candidate.get("resources") or ()
+    shown, count = ", ".join(where[:CANDIDATE_PLACES]), candidate.get("resource_count") or 0
+    more = "" if candidate.get("told_by") or count <= CANDIDATE_PLACES else f" and {count - CANDIDATE_PLACES} more"
+    numbers = (text(candidate.get(name)) for name in ("resource_count", "deviation_count", "near_count"))
+    properties = ", ".join(candidate.get("properties") or ())
+    yield candidate["id"], candidate.get("state"), properties, shown + more, *numbers
+
+
 def _policy(policy: Fields, called: SnapshotNames) -> Iterator[Row]:
     yield "file", text(policy.get("path"))
     yield "read", called.clock(policy.get("loaded_s"))
@@ -393,6 +412,13 @@ TABLES: dict[str, Table] = {
         _staged,
         _of("staged"),
         PLACES | {"group"},
+    ),
+    "candidates": Table(
+        "policies that the configuration seems to follow, found in its changes",
+        ("candidates",),
+        ("ID", "STATE", "PROPERTIES", "ON", "RESOURCES", "DEVIATE", "NEAR"),
+        _candidate,
+        _of("candidates"),
     ),
     "routers": Table(
         "queriers, and ports with multicast routers",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from apps.dashboard.candidate_models import CandidateModel
 from apps.dashboard.class_models import ClassModel, FlowTableModel, PortQueueModel
 from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel
 from apps.dashboard.maintenance_models import MaintenanceModel
@@ -480,6 +481,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "routers": RouterModel,
     "rules": RuleModel,
     "staged": StagedModel,
+    "candidates": CandidateModel,
     "events": EventModel,
     "alarms": AlarmModel,
     "cleared-alarms": ClearedAlarmModel,

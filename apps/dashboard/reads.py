@@ -101,6 +101,7 @@ LISTS = {
     "routers": List("routers"),
     "rules": List("rules"),
     "staged": List("staged"),
+    "candidates": List("candidates"),
     "events": List("events", lists.newest_first),
     "alarms": List("alarms", lists.gravest_first),
     "cleared-alarms": List("cleared-alarms", lists.cleared_last),
@@ -120,7 +121,7 @@ LISTS = {
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
-    *("tables", "maintenance", "pools", "addresses"),
+    *("tables", "maintenance", "pools", "addresses", "candidates"),
 )
 """The sections that can be followed."""
 

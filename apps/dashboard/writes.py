@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from apps.dashboard.answers import JSON, Problem, encode
 from apps.dashboard.board import Board
+from apps.dashboard.candidate_routes import add_candidate_writes
 from apps.dashboard.maintenance_routes import add_maintenance_writes
 from apps.dashboard.models import DoneModel
 from apps.dashboard.places import known_dpid, port_number, switch_dpid
@@ -249,5 +250,6 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         return await do("allocate", **request)
 
     add_probe_writes(router, ask)
+    add_candidate_writes(router, ask)
     add_maintenance_writes(router, board, ask)
     return router

@@ -21,6 +21,7 @@ from controller.config.link_aggregations import check_legs, first_ports, read_li
 from controller.config.maintenance_settings import Maintenance
 from controller.config.overcommit_settings import Overcommit
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
+from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
 from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.read_alarms import read_alarms
@@ -160,11 +161,8 @@ class _PolicyReader(NodeReader):
         overcommit = read("overcommit", lambda node, path: read_overcommit(self, node, path))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
-        enforce_ssm = (multicast or Multicast()).enforce_ssm
-        static_members = read(
-            "static_members",
-            lambda node, path: read_static_members(self, node, path, enforce_ssm, self._known_vlans),
-        )
+        members_of = (multicast or Multicast()).enforce_ssm, self._known_vlans
+        static_members = read("static_members", lambda node, path: read_static_members(self, node, path, *members_of))
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
         edits = read("edits", lambda node, path: self.settings(Edits, node, path))
@@ -176,6 +174,7 @@ class _PolicyReader(NodeReader):
         alarms = read("alarms", lambda node, path: read_alarms(self, node, path))
         maintenance = read("maintenance", lambda node, path: self.settings(Maintenance, node, path))
         probes = read("probes", lambda node, path: self.settings(Probes, node, path))
+        discoveries = read("policy_discovery", lambda node, path: self.settings(PolicyDiscovery, node, path))
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
@@ -214,6 +213,7 @@ class _PolicyReader(NodeReader):
             alarms=alarms or Alarms(),
             topology=topology or ExpectedTopology(),
             probes=probes or Probes(),
+            policy_discovery=discoveries or PolicyDiscovery(),
             cluster=cluster or Cluster(),
             classes=classes or (),
             aliases=aliases or Aliases(),

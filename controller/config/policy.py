@@ -15,6 +15,7 @@ from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.maintenance_settings import Maintenance
 from controller.config.overcommit_settings import Overcommit
+from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
 from controller.config.registrations import Registrations
 from controller.config.service_class_settings import Aliases, QueuePolicy
@@ -152,6 +153,7 @@ class Policy:
     aliases: Aliases = field(default_factory=Aliases)
     queues: QueuePolicy = field(default_factory=QueuePolicy)
     probes: Probes = field(default_factory=Probes)
+    policy_discovery: PolicyDiscovery = field(default_factory=PolicyDiscovery)
     overcommit: Overcommit = field(default_factory=Overcommit)
     maintenance: Maintenance = field(default_factory=Maintenance)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)

@@ -29,6 +29,7 @@ from controller.config.edit_settings import Edits
 from controller.config.maintenance_settings import Maintenance
 from controller.config.multicast_settings import Proxy, Querier, RouterPorts
 from controller.config.overcommit_settings import Overcommit
+from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.terms import SEVERITIES, SwitchPort
@@ -455,6 +456,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "aliases": Aliases,
     "queues": QueuePolicy,
     "probes": Probes,
+    "policy_discovery": PolicyDiscovery,
     "overcommit": Overcommit,
     "maintenance": Maintenance,
 }

@@ -38,6 +38,7 @@ ACTIONS = (
     "check-findings",
     "check-discovery-findings",
     "hand-over",
+    *(f"candidate-{verb}" for verb in ("accept", "ignore", "consider")),
     *(f"maintenance-{verb}" for verb in ("plan", "start", "pause", "resume", "skip", "abort")),
     *(f"maintenance-hook-{what}" for what in ("begin", "end")),
     *(f"check-{app}{what}" for app in ("discovery", "multicast", "unicast") for what in ("", "-report")),
@@ -257,6 +258,13 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             "239.1.1.1 receiver": {
                 **{"would_be": "refused", "role": "receiver", "group": "239.1.1.1", "ip": "10.0.0.2", "dpid": 3},
                 **{"port_no": 2, "mac": MEMBER["mac"], "rule": "zebra", "staged_rule": "default", "count": 1},
+            },
+        },
+        "candidates": {
+            "search": {"state": "search", "path": "changes.jsonl", "searched_s": 90.0, "fault": None},
+            "00112233aabb": {
+                **{"state": "new", "properties": ["labels.guard", "labels.mtu"], "told_by": [], "resource_count": 5},
+                **{"resources": ["1:1", "1:2", "1:3", "1:4", "1:5"], "deviation_count": 1, "near_count": 0},
             },
         },
         "rules": {

@@ -147,6 +147,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "classes": {},
         "queues": {},
         "maintenance": {},
+        "candidates": {},
         "tables": {},
         "policy": {"policy": {"path": "policy.yaml", "text": policy, "loaded_s": 60, "errors": []}},
     }

@@ -378,3 +378,13 @@ def test_a_staged_policy_that_is_not_there_or_faulty_has_no_numbers():
     assert list(TABLES["staged"].rows({**summary, "errors": ["line 2"]}, None)) == [("fault", "line 2")]
     both = TABLES["staged"].rows({**summary, "loaded_s": 9.0, "errors": ["line 2"]}, None)
     assert [row[0] for row in both] == ["alike", "fault"]
+
+
+def test_candidates_are_shown_with_where_they_are_and_why_there_are_none(show: Show):
+    row = [cell.strip() for cell in show("candidates").splitlines()[1].split("  ") if cell]
+    assert row == ["00112233aabb", "new", "labels.guard, labels.mtu", "1:1, 1:2, 1:3 and 2 more", "5", "1", "0"]
+    waiting = {"state": "search", "path": "changes.jsonl", "searched_s": None, "fault": "it is full"}
+    assert list(TABLES["candidates"].rows(waiting, None)) == [
+        ("fault", "it is full"),
+        ("no search yet", "changes.jsonl"),
+    ]

@@ -37,6 +37,7 @@ OFFERED = {
         "routers",
         "rules",
         "staged",
+        "candidates",
         "events",
         "policy",
     ),
@@ -134,6 +135,7 @@ PROBE_FOUND = {
 TABLE_APPS = ("discovery", "multicast", "unicast")
 NOTED = (
     *(f"check-{app}" for app in TABLE_APPS),
+    *(f"candidate-{verb}" for verb in ("accept", "ignore", "consider")),
     *(
         f"maintenance-{verb}"
         for verb in ("plan", "start", "pause", "resume", "abort", "skip", "hook-begin", "hook-end")

@@ -224,6 +224,10 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
             "/maintenance/plan?switches=2",
             {"do": "maintenance-plan", **USUAL._asdict(), "switches": [2]},
         ),
+        *(
+            ("POST", f"/candidates/00112233aabb/{verb}", {"do": f"candidate-{verb}", "id": "00112233aabb"})
+            for verb in ("accept", "ignore", "consider")
+        ),
         ("POST", "/maintenance/pause", {"do": "maintenance-pause"}),
         ("POST", "/maintenance/resume?runner=r2", {"do": "maintenance-resume", "runner": "r2"}),
         ("POST", "/maintenance/resume", {"do": "maintenance-resume", "runner": ""}),

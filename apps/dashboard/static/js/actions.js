@@ -83,6 +83,19 @@ export const skipMaintenance = (dpid) => ({
   title: `Leave switch ${label(dpid)} out`, verb: "Leave out", method: "POST", path: `/maintenance/skip?dpid=${pathOf(dpid)}`,
   text: "The maintenance goes on without it. It stays as it is: drained, where it has failed.",
 });
+const candidate = (verb, id) => ({verb: verb[0].toUpperCase() + verb.slice(1), method: "POST", path: `/candidates/${encodeURIComponent(id)}/${verb}`});
+export const acceptCandidate = (id) => ({
+  ...candidate("accept", id), title: `Accept candidate ${id}`,
+  text: "It is written into a file of the controller's directory, whole. Nothing is put in force by that.",
+});
+export const ignoreCandidate = (id) => ({
+  ...candidate("ignore", id), title: `Ignore candidate ${id}`,
+  text: "It is shown last from now on, after each search, until it is considered again.",
+});
+export const considerCandidate = (id) => ({
+  ...candidate("consider", id), title: `Consider candidate ${id}`,
+  text: "What was said of it is taken back. A file that was written stays.",
+});
 export const staticMember = (group, node, port, isThere) => ({
   title: `${isThere ? "Remove" : "Add"} static member ${node}:${port}`, verb: isThere ? "Remove" : "Add",
   method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${encodeURIComponent(node)}/${encodeURIComponent(port)}`,

@@ -1,0 +1,136 @@
+"""Writes a log of changes as a controller's documents change: one recorder for a file, whole lines in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from apps.cli.change_file import COLUMNS
+from apps.cli.common import InputError, OperationFailed
+from apps.cli.text_files import file_faults, json_lines
+from apps.line_files import append_lines, cut_torn_line
+from apps.locks import LockHeld, lock
+from controller.policy_discovery.configuration import (
+    SECTIONS,
+    Configuration,
+    ConfigurationChange,
+    Fields,
+    Properties,
+    Resource,
+)
+from controller.snapshot.reader import Snapshot
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def kept_by_one(path: Path) -> Iterator[None]:
+    """Keep other recorders from a file."""
+    if path.suffix == ".gz":
+        raise InputError(f"-o {path}: nothing can be added to a file that gzip packed; give it another name")
+    own = path.with_name(f"{path.name}.lock")
+    try:
+        held = lock(own)
+    except LockHeld as other:
+        raise OperationFailed(f"{path}: {other} records in it already") from None
+    except OSError as error:
+        raise InputError(f"-o {path}: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def known_changes(path: Path) -> dict[Resource, Properties]:
+    """Return what a file tells of each property last; a line that a crash left torn at its end is taken out."""
+    known: dict[Resource, Properties] = {}
+    if not path.exists():
+        return known
+    with file_faults(path):
+        cut_torn_line(path)
+    for where, fields, _ in json_lines(path, []):
+        texts = [fields.get(name) for name in ("type", "resource", "property", "new")]
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError(f"{where}: this is no log of changes: expected {', '.join(COLUMNS)}")
+        kind, name, what, new = texts
+        known.setdefault(Resource(str(kind), str(name)), {})[str(what)] = str(new)
+    return known
+
+
+class Follower(Protocol):
+    """Takes documents as they change."""
+
+    def put(self, section: str, fields: Fields) -> None:
+        """Take a document."""
+
+    def remove(self, section: str, id_: str) -> None:
+        """Take it that there is a document no more."""
+
+
+class ChangeRecorder:
+    """Writes what changes between snapshots; `count` are the lines written.
+
+    What cannot be written is not lost: it is found again with the next snapshot, as it is then. Others, `beside`, are
+    told of the same documents.
+    """
+
+    def __init__(self, path: Path, configuration: Configuration, beside: Sequence[Follower] = ()) -> None:
+        self.count = 0
+        self._followers: tuple[Follower, ...] = (configuration, *beside)
+        self._path = path
+        self._configuration = configuration
+        self._versions = dict.fromkeys(SECTIONS, -1)
+        self._trouble: str | None = None
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take what a snapshot tells anew, and write it."""
+        for name in SECTIONS:
+            section = snapshot.section(name)
+            difference = section.since(self._versions[name])
+            put = section.in_order() if difference is None else difference.put
+            for follower in self._followers:
+                for document in put:
+                    follower.put(name, document.fields)
+                for id_ in () if difference is None else difference.removed:
+                    follower.remove(name, id_)
+            self._versions[name] = section.version
+        self.write()
+
+    def write(self) -> None:
+        """Append a line for each change, whatever signal comes meanwhile."""
+        changes = self._configuration.changes()
+        now_s = round(time.time(), 3)
+        text = "".join(json.dumps(_line(now_s, change)) + "\n" for change in changes)
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
+        try:
+            if changes:
+                append_lines(self._path, text.encode())
+            self.count += len(changes)
+            self._configuration.taken()
+            self._trouble = None
+        except OSError as error:
+            why = f"{self._path}: {error.strerror or error}"
+            if why != self._trouble:
+                print(f"vsrt: {why}; trying again", file=sys.stderr)
+            self._trouble = why
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+
+
+def _line(now_s: float, change: ConfigurationChange) -> dict[str, Any]:
+    resource, name, old, new = change
+    return {
+        "time": now_s,
+        "resource": resource.name,
+        "type": resource.kind,
+        "property": name,
+        "old": old,
+        "new": new,
+    }
