@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controllers import OPEN_POLICY
-from fabric_simulator.fabric import SimulatedFabric
 from fabric_simulator.parts import JoinTimes, join, join_measurements
 from fabric_simulator.process import resident_bytes
 from fabric_simulator.run import LiveRun, PolicyText, group_address
@@ -27,6 +26,7 @@ from measure import Measurement, report
 from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.namespace import private_network
+from apps.simulated_fabric.fabric import SimulatedFabric
 from topology.generators import make
 
 ALONE_PORT, CLUSTER_PORT = 6653, 6660

@@ -20,16 +20,16 @@ from collections import Counter
 from pathlib import Path
 
 from controllers import OPEN_POLICY
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.hosts import Hosts
 from fabric_simulator.process import cpu_s, resident_bytes
 from fabric_simulator.run import LiveRun, PolicyText
-from fabric_simulator.watch import APPS
 from measure import Measurement, report
 
 from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.namespace import private_network
 from apps.emulation.network import CONTROLLER_PORT
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.hosts import SimulatedHosts
+from apps.simulated_fabric.watch import APPS
 from topology.generators import make
 
 TIMEOUT_S = 300.0
@@ -98,7 +98,7 @@ class Bench:
         self.cluster = cluster
         self.fabric = fabric
         self._policy = PolicyText(directory / "unused.yaml", "")
-        hosts = Hosts(fabric)
+        hosts = SimulatedHosts(fabric)
         self._runs = {
             name: LiveRun(member, fabric, self._policy, 0, TIMEOUT_S, 1) for name, member in cluster.members.items()
         }

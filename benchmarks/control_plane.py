@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch, punted
-from fabric_simulator.messages import FLOW_MOD
 from fabric_simulator.process import cpu_s
 from measure import Measurement, report
 
+from apps.simulated_fabric.lone import LoneSwitch, punted
+from apps.simulated_fabric.messages import FLOW_MOD
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, Query, RecordType, Report
 

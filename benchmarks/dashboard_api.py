@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import httpx
 from control_plane import _address, _group, _mac
 from controllers import OPEN_POLICY, free_port
-from fabric_simulator.lone import LoneSwitch, punted
-from fabric_simulator.messages import FLOW_MOD
 from fabric_simulator.process import cpu_s
 from measure import Measurement, percentile, report
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch, punted
+from apps.simulated_fabric.messages import FLOW_MOD
 from controller.wire.addresses import format_ip
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from control_plane import _address, _group, _mac
 from controllers import OPEN_POLICY, free_port
-from fabric_simulator.lone import LoneSwitch, punted
-from fabric_simulator.messages import FLOW_MOD
 from fabric_simulator.process import cpu_s
 from measure import Measurement, report
 from serve_fabric import served_switches
 
 from apps.emulation.controller import ControllerProcess, listening
+from apps.simulated_fabric.lone import LoneSwitch, punted
+from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report

@@ -14,14 +14,14 @@ from typing import Any
 
 from control_plane import report_frames
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import FLOW_MOD
 from measure import Measurement, time_per_call_us
 from probe_joins import COUNT, SCRIPTS
 
 from apps.emulation.agents import REPOSITORY
 from apps.emulation.controller import ControllerProcess
 from apps.probe_points import recorded_points
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query
 from controller.events import PacketReceived
 from controller.probes.library import library

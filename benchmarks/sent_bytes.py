@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from controllers import OPEN_POLICY, free_port
-from fabric_simulator import messages
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.frames import LLDP
 from fabric_simulator.run import LiveRun, PolicyText, group_address
-from fabric_simulator.switch import SimulatedSwitch
 from measure import Measurement, report
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.frames import LLDP
+from apps.simulated_fabric.switch import SimulatedSwitch
 from topology.generators import make
 
 TIMEOUT_S = 60.0

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fabric_arguments import add_fabric_arguments, fabric_of
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.hosts import Hosts
-from fabric_simulator.lone import unconnected_switches
 
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.hosts import SimulatedHosts
+from apps.simulated_fabric.lone import unconnected_switches
 from topology.graph import Graph
 
 LONGEST_S = 3600.0
@@ -29,7 +29,7 @@ LONGEST_S = 3600.0
 def serve(graph: Graph, address: tuple[str, int], speak: bool) -> None:
     """Connect all switches, say so on standard output, and go on until the process is ended."""
     fabric = SimulatedFabric(graph, address)
-    hosts = Hosts(fabric)
+    hosts = SimulatedHosts(fabric)
     fabric.connect()
     count = len(fabric.switches)
     while fabric.connected_count < count:

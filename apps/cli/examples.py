@@ -137,6 +137,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt changes record -o changes.jsonl --from-nothing", "what is set already first"),
         ("vsrt policy discover --log changes.jsonl", "what is set together, where, and who deviates"),
     ),
+    "vsrt storm": (
+        (
+            "vsrt storm --joins 5000 --sigma-s 10 --switches 20 --leave",
+            "5,000 hosts join within a minute, then leave",
+        ),
+        (
+            "vsrt storm --joins 2000 --sigma-s 2 --step 2000 --slo-ms 50",
+            "the largest storm with 99 % served in 50 ms",
+        ),
+        ("vsrt storm --joins 500 --sigma-s 5 --off 20%", "a fifth of the ports come up with their host"),
+    ),
     "vsrt do": (("vsrt do drain 3", "take the traffic away from a switch"),),
     "vsrt do acknowledge": (("vsrt do acknowledge switch-down:3", "somebody sees to it"),),
     "vsrt do drain": (("vsrt do drain 3", "before switch 3 is serviced"),),

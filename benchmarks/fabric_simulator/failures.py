@@ -9,14 +9,14 @@ from typing import TypeVar
 from controllers import OPEN_POLICY
 from measure import Measurement
 
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.fabric import End
+from apps.simulated_fabric.hosts import SimulatedHost
+from apps.simulated_fabric.switch import Service
+from apps.simulated_fabric.table import Entry, HeldTable, Key
 from controller.rules.pipeline import FORWARD, PRIORITY_UNICAST, SENDER_COOKIE_BIT, UNICAST
-from fabric_simulator import messages
-from fabric_simulator.fabric import End
-from fabric_simulator.hosts import Host
 from fabric_simulator.parts import Amounts, Join, JoinTimes, Part, join, join_measurements, one, phase
 from fabric_simulator.run import LiveRun, TookTooLong, group_address
-from fabric_simulator.switch import Service
-from fabric_simulator.table import Entry, Key, SwitchTable
 
 PROGRAMMED_GROUPS, MEANWHILE_GROUPS, FRESH_GROUPS = 100_000, 200_000, 300_000
 """Numbers of groups that no other part uses."""
@@ -188,7 +188,7 @@ def stalled(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     ]
 
 
-def _next_join(run: LiveRun, amounts: Amounts) -> tuple[Host, bytes]:
+def _next_join(run: LiveRun, amounts: Amounts) -> tuple[SimulatedHost, bytes]:
     """Return a host, and a group that it has not joined: one that has a sender, if there is any."""
     group = group_address(run.random.randrange(amounts.groups))
     host = run.new_member(group)
@@ -246,7 +246,7 @@ def corruption(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     return [*samples.measurements(), *found]
 
 
-def lasting(table: SwitchTable) -> dict[Key, Entry]:
+def lasting(table: HeldTable) -> dict[Key, Entry]:
     """Return the entries that do not change while hosts and links stay: those of groups follow their trees."""
     return {
         key: entry
@@ -255,7 +255,7 @@ def lasting(table: SwitchTable) -> dict[Key, Entry]:
     }
 
 
-def corrupt(table: SwitchTable, keys: list[Key], now: float) -> None:
+def corrupt(table: HeldTable, keys: list[Key], now: float) -> None:
     """Delete the first of each ten entries, alter the second, and add one that nobody wants."""
     cookie = table.held[keys[1]].cookie
     for key in keys[::10]:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from measure import Measurement
 
-from fabric_simulator.hosts import Host
-from fabric_simulator.messages import FLOW_MOD
+from apps.simulated_fabric.hosts import SimulatedHost
+from apps.simulated_fabric.messages import FLOW_MOD
+from apps.simulated_fabric.watch import APPS
 from fabric_simulator.process import Page, Usage, resident_bytes
 from fabric_simulator.run import LiveRun, TookTooLong, format_group, group_address
-from fabric_simulator.watch import APPS
 
 REST_S = 6.0
 """After the last event of a start a port goes on being asked for a while; so long, then it is at rest."""
@@ -169,7 +169,7 @@ def joins(run: LiveRun, amounts: Amounts) -> list[Measurement]:
 class Join:
     """A host that joins a group, beginning now; `again` as in `Hosts.join`."""
 
-    def __init__(self, run: LiveRun, host: Host, group: bytes, *, again: bool = False) -> None:
+    def __init__(self, run: LiveRun, host: SimulatedHost, group: bytes, *, again: bool = False) -> None:
         self.group = group
         self._run = run
         self._edits = run.watch.follow(group)
@@ -198,7 +198,7 @@ class Join:
         return JoinTimes(1000 * (edits.first_s - self._began_s), 1000 * (edits.confirmed_s - self._began_s))
 
 
-def join(run: LiveRun, host: Host, group: bytes) -> JoinTimes:
+def join(run: LiveRun, host: SimulatedHost, group: bytes) -> JoinTimes:
     """Have a host join a group, and wait until all that follows is confirmed."""
     joining = Join(run, host, group)
     return joining.wait(joining.is_over)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from controllers import OPEN_POLICY, free_port
 
 from apps.emulation.controller import ControllerProcess, Framework
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.hosts import Host, Hosts
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.hosts import SimulatedHost, SimulatedHosts
+from apps.simulated_fabric.watch import SwitchWatch
 from fabric_simulator.process import Page, Questions, Usage
-from fabric_simulator.watch import Watch
 from topology.graph import Graph
 
 ASK_S = 0.1
@@ -70,15 +70,15 @@ class LiveRun:
         self.process = process
         self._policy = policy
         self.fabric = fabric
-        self.hosts = Hosts(fabric)
+        self.hosts = SimulatedHosts(fabric)
         self.questions = Questions(process.socket, metrics_port)
         self.timeout_s = timeout_s
         self.random = random.Random(seed)
-        self.members: dict[bytes, list[Host]] = {}
-        self.senders: dict[bytes, Host] = {}
+        self.members: dict[bytes, list[SimulatedHost]] = {}
+        self.senders: dict[bytes, SimulatedHost] = {}
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> SwitchWatch:
         """What the switches saw."""
         return self.fabric.watch
 
@@ -170,14 +170,14 @@ class LiveRun:
                 waits = {app: count for app, count in self.page().backlog.items() if count}
                 raise TookTooLong(f"events wait: {waits}; edits: {edits}; confirmed: {watch.settled}")
 
-    def speak(self, hosts: Sequence[Host], per_turn: int = 16) -> None:
+    def speak(self, hosts: Sequence[SimulatedHost], per_turn: int = 16) -> None:
         """Have hosts announce themselves, some in each turn of the fabric's loop."""
         for number, host in enumerate(hosts):
             self.hosts.speak(host)
             if number % per_turn == per_turn - 1:
                 self.fabric.turn(0.001)
 
-    def new_member(self, group: bytes) -> Host | None:
+    def new_member(self, group: bytes) -> SimulatedHost | None:
         """Choose a host that is not in a group yet, None where all are."""
         members = self.members.setdefault(group, [])
         if len(members) >= len(self.hosts.all):

@@ -52,7 +52,11 @@ def storm_sigma_s(window_s: float) -> float:
 
 def storm_times_s(count: int, window_s: float, generator: np.random.Generator) -> NDArray[np.float64]:
     """Return the times of `count` joins of a storm that begins at 0, in order; see `storm_sigma_s`."""
-    sigma_s = storm_sigma_s(window_s)
+    return normal_times_s(count, storm_sigma_s(window_s), generator)
+
+
+def normal_times_s(count: int, sigma_s: float, generator: np.random.Generator) -> NDArray[np.float64]:
+    """Return normally distributed times of this standard deviation, in order, from 0 to six of them."""
     deviations = generator.standard_normal(count)
     while True:
         outside = np.flatnonzero(np.abs(deviations) > STORM_SIGMAS)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from controllers import OPEN_POLICY, controller
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.hosts import Hosts
-from fabric_simulator.lone import SPEED_BPS, unconnected_switches
-from fabric_simulator.switch import Service
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.hosts import SimulatedHosts
+from apps.simulated_fabric.lone import SPEED_BPS, unconnected_switches
+from apps.simulated_fabric.switch import Service
 from apps.status_client import query
 from controller.probes.library import library
 from how_to import GUIDES, blocks
@@ -60,7 +60,7 @@ class Site:
         graph = unconnected_switches((3, 4), PORTS)
         graph.add_link("s3", "s4", TRUNK, TRUNK, SPEED_BPS)
         self.fabric = SimulatedFabric(graph, ("127.0.0.1", process.port))
-        self.hosts = Hosts(self.fabric)
+        self.hosts = SimulatedHosts(self.fabric)
         self.fabric.connect()
         self.until(lambda: self.status("links") == 1 and self.status("edge_ports") == 2 * PORTS)
 

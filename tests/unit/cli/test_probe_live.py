@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from control_plane import report_frames
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import FLOW_MOD
 
 from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query
 from controller.probes.library import library
 

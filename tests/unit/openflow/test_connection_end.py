@@ -6,10 +6,10 @@ import time
 
 import pytest
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import FLOW_MOD
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query
 
 POLICY = "version: 1\ndefault: deny\n"

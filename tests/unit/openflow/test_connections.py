@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 from control_plane import report_frames
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import (
+
+from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import (
     ECHO_REPLY,
     ECHO_REQUEST,
     ERROR,
@@ -19,8 +21,6 @@ from fabric_simulator.messages import (
     FLOW_MOD,
     HELLO,
 )
-
-from apps.emulation.controller import ControllerProcess
 
 PORTS = 8
 TIMEOUT_S = 30.0

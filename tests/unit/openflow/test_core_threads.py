@@ -21,12 +21,12 @@ import pytest
 pytest.importorskip("os_ken")
 
 from control_plane import report_frames
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import FLOW_MOD, MULTIPART_REQUEST
 from os_ken.base import app_manager
 
 from apps.openflow.app import App
 from apps.policy_file import PolicyFile, PolicyReading
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import FLOW_MOD, MULTIPART_REQUEST
 from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from fabric_simulator.failures import lasting
-from fabric_simulator.hosts import Host
 from fabric_simulator.run import LiveRun, live_run
-from fabric_simulator.table import Key, SwitchTable
 
+from apps.simulated_fabric.hosts import SimulatedHost
+from apps.simulated_fabric.table import HeldTable, Key
 from topology.generators import make
 
 MEMBERS = 5
@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[LiveRun]:
 
 
 @pytest.fixture(scope="module")
-def senders(run: LiveRun) -> dict[bytes, Host]:
+def senders(run: LiveRun) -> dict[bytes, SimulatedHost]:
     """Each group's sender; the groups have members all over the fabric, and hosts have spoken to each other."""
     chosen = {group: run.random.choice(run.hosts.all) for group in GROUPS}
     for group, sender in chosen.items():
@@ -51,14 +51,14 @@ def senders(run: LiveRun) -> dict[bytes, Host]:
     return chosen
 
 
-def pairs(run: LiveRun) -> list[tuple[Host, Host]]:
+def pairs(run: LiveRun) -> list[tuple[SimulatedHost, SimulatedHost]]:
     """Each host with another one."""
     hosts = run.hosts.all
     made = [(host, hosts[(number * 7 + 3) % len(hosts)]) for number, host in enumerate(hosts)]
     return [(host, other) for host, other in made if host is not other]
 
 
-def packets_reach_members_alone(run: LiveRun, senders: dict[bytes, Host]) -> None:
+def packets_reach_members_alone(run: LiveRun, senders: dict[bytes, SimulatedHost]) -> None:
     """Each member gets each packet once, and nobody else does; hosts reach each other."""
     run.hosts.delivered.clear()
     for group, sender in senders.items():
@@ -96,13 +96,15 @@ def test_every_switch_link_and_port_is_found_and_every_check_finds_the_tables_ri
     assert run.fabric.lost_connections == 0
 
 
-def test_members_are_served_at_their_ports_by_what_the_tables_say(run: LiveRun, senders: dict[bytes, Host]) -> None:
+def test_members_are_served_at_their_ports_by_what_the_tables_say(
+    run: LiveRun, senders: dict[bytes, SimulatedHost]
+) -> None:
     punts = run.watch.packet_ins
     packets_reach_members_alone(run, senders)
     assert run.watch.packet_ins == punts, "what the controller delivered first has entries"
 
 
-def test_who_leaves_is_served_no_more(run: LiveRun, senders: dict[bytes, Host]) -> None:
+def test_who_leaves_is_served_no_more(run: LiveRun, senders: dict[bytes, SimulatedHost]) -> None:
     group = GROUPS[0]
     leaver = run.members[group].pop()
     edits = run.watch.follow(group)
@@ -114,7 +116,9 @@ def test_who_leaves_is_served_no_more(run: LiveRun, senders: dict[bytes, Host]) 
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["told", "silent"])
-def test_failed_links_are_repaired_and_come_back(run: LiveRun, senders: dict[bytes, Host], silent: bool) -> None:
+def test_failed_links_are_repaired_and_come_back(
+    run: LiveRun, senders: dict[bytes, SimulatedHost], silent: bool
+) -> None:
     end = links_in_use(run)[0]
     run.fabric.set_link(end, False, silent=silent)
     run.wait_found(missing_links=1)
@@ -127,7 +131,9 @@ def test_failed_links_are_repaired_and_come_back(run: LiveRun, senders: dict[byt
     packets_reach_members_alone(run, senders)
 
 
-def test_a_switch_that_dies_is_done_without_and_filled_again(run: LiveRun, senders: dict[bytes, Host]) -> None:
+def test_a_switch_that_dies_is_done_without_and_filled_again(
+    run: LiveRun, senders: dict[bytes, SimulatedHost]
+) -> None:
     dpid = links_in_use(run)[0][0]
     held = len(run.fabric.switches[dpid].table.held)
     run.fabric.kill(dpid)
@@ -143,7 +149,7 @@ def test_a_switch_that_dies_is_done_without_and_filled_again(run: LiveRun, sende
     packets_reach_members_alone(run, senders)
 
 
-def test_entries_removed_by_somebody_else_are_put_back(run: LiveRun, senders: dict[bytes, Host]) -> None:
+def test_entries_removed_by_somebody_else_are_put_back(run: LiveRun, senders: dict[bytes, SimulatedHost]) -> None:
     table = run.fabric.switches[links_in_use(run)[0][0]].table
     before = said(table)
     for key in list(table.held):
@@ -154,6 +160,6 @@ def test_entries_removed_by_somebody_else_are_put_back(run: LiveRun, senders: di
     packets_reach_members_alone(run, senders)
 
 
-def said(table: SwitchTable) -> dict[Key, tuple[int, bytes]]:
+def said(table: HeldTable) -> dict[Key, tuple[int, bytes]]:
     """Cookies and instructions of the entries that do not follow trees, which may move meanwhile."""
     return {key: (entry.cookie, entry.instructions) for key, entry in lasting(table).items()}

@@ -8,10 +8,10 @@ from pathlib import Path, PurePath
 
 import pytest
 from controllers import free_port
-from fabric_simulator.lone import LoneSwitch
 
 from apps.emulation.controller import ControllerProcess
 from apps.exporters.journal import SUFFIX
+from apps.simulated_fabric.lone import LoneSwitch
 from apps.status_client import query
 
 pytest.importorskip("os_ken")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from fabric_simulator import messages
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.switch import Service
 
 from apps.openflow.southbound import packet_in
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.switch import Service
 from controller.discovery.base_rules import base_rules
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.of13 import (

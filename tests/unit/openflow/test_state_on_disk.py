@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from control_plane import report_frames
 from controllers import OPEN_POLICY, controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import FLOW_MOD
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query
 
 PORTS = 8

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from control_plane import report_frames
 from controllers import controller
-from fabric_simulator.lone import LoneSwitch
-from fabric_simulator.messages import ECHO_REQUEST, FLOW_MOD, message
 
 from apps.emulation.controller import ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
+from apps.simulated_fabric.messages import ECHO_REQUEST, FLOW_MOD, message
 from apps.status_client import query
 
 PORTS = 8

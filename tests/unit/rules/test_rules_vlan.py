@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
-from fabric_simulator.frames import changed, fields_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.simulated_fabric.frames import changed, fields_of
 from controller.config.vlans import PortVlans
 from controller.effects import Put
 from controller.kernel.domains import in_domain

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fabric_simulator import messages
-from fabric_simulator.frames import changed, fields_of
 
 from apps.emulation.processes import run
 from apps.openflow.southbound import packet_in
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.frames import changed, fields_of
 from controller.effects import ApplyEdits, Put, Remove
 from controller.rules.evaluate import FlowTables
 from controller.rules.lowering import LOWERINGS

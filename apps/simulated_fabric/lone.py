@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fabric_simulator import messages
-from fabric_simulator.fabric import SimulatedFabric
-from fabric_simulator.switch import SimulatedSwitch
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.fabric import SimulatedFabric
+from apps.simulated_fabric.switch import SimulatedSwitch
 from topology.graph import Graph, NodeKind
 
 SPEED_BPS = 10e9

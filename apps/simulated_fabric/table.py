@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from apps.simulated_fabric import messages
 from controller.rules.evaluate import CountedEntry, Fields, FlowTables, Verdict
 from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.of13 import decode_flow_stats, encode_flow_stats_reply
 from controller.rules.pipeline import OPENFLOW_1_3
-from fabric_simulator import messages
 
 Key: TypeAlias = tuple[int, int, bytes]
 """Table, priority, and the match with its padding."""
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     instructions: bytes
 
 
-class SwitchTable(FlowTables):
+class HeldTable(FlowTables):
     """What one switch holds; `capacity` entries fit, any number where it is None.
 
     Entries stay bytes until a packet comes to their table: then those of that table that changed are read. What

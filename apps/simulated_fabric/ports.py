@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabric_simulator.messages import ANY
+from apps.simulated_fabric.messages import ANY
 
 ENTRY = np.dtype(
     [("port_no", ">u4"), ("pad", "V4"), ("counters", ">u8", (12,)), ("duration_s", ">u4"), ("duration_ns", ">u4")]

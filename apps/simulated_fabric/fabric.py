@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from fabric_simulator.switch import Service, SimulatedSwitch
-from fabric_simulator.watch import Watch
+from apps.simulated_fabric.switch import Service, SimulatedSwitch
+from apps.simulated_fabric.watch import SwitchWatch
 from topology.graph import Graph, NodeKind
 
 READ_BYTES = 1 << 18
@@ -53,11 +53,12 @@ class SimulatedFabric:
     ) -> None:
         self.graph = graph
         self.address = address
-        self.watch = Watch()
+        self.watch = SwitchWatch()
         self.interned: dict[Any, Any] = {}
         self.links: dict[End, End] = {}
         self.host_ports: list[End] = []
         self.reached_host: Callable[[int, int, bytes], None] = lambda dpid, port_no, frame: None
+        self.entry_changed: Callable[[int, bytes, bytes], None] | None = None
         self.lost_connections = 0
         self.reconnect_s = RECONNECT_S
         self.late_s: dict[int, float] = {}

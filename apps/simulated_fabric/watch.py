@@ -14,7 +14,7 @@ _IPV4_DST, _IPV6_DST = b"\x80\x00\x18\x04", b"\x80\x00\x36\x10"
 """OXM headers of ipv4_dst and ipv6_dst without a mask."""
 
 
-class Edits:
+class SeenEdits:
     """The edits of one app, or of one multicast group alone, since a moment; times are of the monotonic clock."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Edits:
         return not self.unconfirmed
 
 
-class Watch:
+class SwitchWatch:
     """Counts of messages by type, and of the edits by app."""
 
     def __init__(self) -> None:
         self.received: Counter[int] = Counter()
-        self.edits: defaultdict[int, Edits] = defaultdict(Edits)
-        self.followed: dict[bytes, Edits] = {}
+        self.edits: defaultdict[int, SeenEdits] = defaultdict(SeenEdits)
+        self.followed: dict[bytes, SeenEdits] = {}
         self.readings = self.port_readings = 0
         self.packet_ins = self.lldp_frames = self.circles = 0
 
@@ -58,7 +58,7 @@ class Watch:
         """Count an edit of an entry with this cookie."""
         self.edits[cookie >> 48].edited(dpid, now)
         if self.followed:
-            edits = self.followed.get(_destination(match))
+            edits = self.followed.get(destination(match))
             if edits is not None:
                 edits.edited(dpid, now)
 
@@ -67,9 +67,9 @@ class Watch:
         for edits in (*self.edits.values(), *self.followed.values()):
             edits.confirmed(dpid, now)
 
-    def follow(self, group: bytes) -> Edits:
+    def follow(self, group: bytes) -> SeenEdits:
         """Count the edits whose match names a group apart, from now on and until `unfollow`."""
-        edits = self.followed[group] = Edits()
+        edits = self.followed[group] = SeenEdits()
         return edits
 
     def unfollow(self, group: bytes) -> None:
@@ -81,7 +81,7 @@ class Watch:
         for edits in (*self.edits.values(), *self.followed.values()):
             edits.unconfirmed.discard(dpid)
 
-    def of(self, app: str) -> Edits:
+    def of(self, app: str) -> SeenEdits:
         """Return the edits of an app; KeyError for one that makes none."""
         return self.edits[APPS[app]]
 
@@ -101,11 +101,11 @@ class Watch:
     def start_anew(self) -> None:
         """Forget the edits counted so far; those that are not confirmed yet stay awaited."""
         for tag, edits in list(self.edits.items()):
-            self.edits[tag] = Edits()
+            self.edits[tag] = SeenEdits()
             self.edits[tag].unconfirmed |= edits.unconfirmed
 
 
-def _destination(match: bytes) -> bytes:
+def destination(match: bytes) -> bytes:
     """Return the IP address that a match asks its packets to go to, nothing where it asks for none."""
     at = match.find(_IPV4_DST)
     if at >= 0:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from itertools import count
 
+from apps.simulated_fabric.fabric import End, SimulatedFabric
+from apps.simulated_fabric.frames import LLDP
 from controller.wire.addresses import BROADCAST_MAC
 from controller.wire.arp import REPLY, REQUEST
 from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import Arp, Data, GroupRecord, Query, RecordType, Report, UnicastPacket
 from controller.wire.udp import encode_udp
-from fabric_simulator.fabric import End, SimulatedFabric
-from fabric_simulator.frames import LLDP
 
 REPORT_AGAIN_S = 0.5
 """Within the unsolicited report interval of 1 s."""
@@ -20,7 +20,7 @@ REPORT_AGAIN_S = 0.5
 _LINK_LOCAL = b"\xfe\x80" + bytes(8)
 
 
-class Host:
+class SimulatedHost:
     """A host at a port, with its addresses and the groups that it has joined."""
 
     def __init__(self, end: End, number: int) -> None:
@@ -31,7 +31,7 @@ class Host:
         self.groups: dict[bytes, None] = {}
 
 
-class Hosts:
+class SimulatedHosts:
     """One host at each host port, silent until it is told to speak.
 
     Frames go through the tables of the host's switch; what comes out of a host port is `delivered`, by port
@@ -40,22 +40,22 @@ class Hosts:
 
     def __init__(self, fabric: SimulatedFabric) -> None:
         self.fabric = fabric
-        self.by_end = {end: Host(end, number) for number, end in enumerate(fabric.host_ports, 1)}
+        self.by_end = {end: SimulatedHost(end, number) for number, end in enumerate(fabric.host_ports, 1)}
         self.all = list(self.by_end.values())
         self.delivered: Counter[tuple[End, bytes]] = Counter()
         self.answered = 0
         self._spread = count()
         fabric.reached_host = self.reached
 
-    def _send(self, host: Host, frame: bytes) -> None:
+    def _send(self, host: SimulatedHost, frame: bytes) -> None:
         dpid, port_no = host.end
         self.fabric.switches[dpid].arrive(port_no, frame)
 
-    def speak(self, host: Host) -> None:
+    def speak(self, host: SimulatedHost) -> None:
         """Announce the host's address by gratuitous ARP."""
         self._send(host, encode(Arp(host.mac, BROADCAST_MAC, REQUEST, host.mac, host.ip, bytes(6), host.ip)))
 
-    def join(self, host: Host, group: bytes, *, again: bool = False) -> None:
+    def join(self, host: SimulatedHost, group: bytes, *, again: bool = False) -> None:
         """Join a group, 4 or 16 bytes, for every source, by IGMPv3 or MLDv2.
 
         Hosts say so twice (RFC 9776, 6.1), in case the first report is lost; here only with `again`.
@@ -65,25 +65,25 @@ class Hosts:
         if again:
             self.fabric.at(self.fabric.now() + REPORT_AGAIN_S, lambda _now: self._report_again(host, group))
 
-    def _report_again(self, host: Host, group: bytes) -> None:
+    def _report_again(self, host: SimulatedHost, group: bytes) -> None:
         if group in host.groups:
             self._report(host, [group], RecordType.CHANGE_TO_EXCLUDE)
 
-    def leave(self, host: Host, group: bytes) -> None:
-        """Leave a group; nothing where the host is no member."""
-        if host.groups.pop(group, True) is None:
+    def leave(self, host: SimulatedHost, group: bytes, *, again: bool = False) -> None:
+        """Leave a group; nothing where the host is no member, unless it says so `again`."""
+        if host.groups.pop(group, True) is None or again:
             self._report(host, [group], RecordType.CHANGE_TO_INCLUDE)
 
-    def send(self, host: Host, group: bytes, payload: bytes = b"simulated") -> None:
+    def send(self, host: SimulatedHost, group: bytes, payload: bytes = b"simulated") -> None:
         """Send one packet to a group."""
         source = host.ip if len(group) == 4 else host.link_local
         self._send(host, encode_udp(host.mac, source, group, payload))
 
-    def send_to(self, host: Host, other: Host, payload: bytes = b"simulated") -> None:
+    def send_to(self, host: SimulatedHost, other: SimulatedHost, payload: bytes = b"simulated") -> None:
         """Send one packet to another host."""
         self._send(host, encode_udp(host.mac, host.ip, other.ip, payload, eth_dst=other.mac))
 
-    def _report(self, host: Host, groups: list[bytes], kind: RecordType) -> None:
+    def _report(self, host: SimulatedHost, groups: list[bytes], kind: RecordType) -> None:
         for family, size in ((4, 4), (6, 16)):
             records = tuple(GroupRecord(kind, group) for group in groups if len(group) == size)
             if records:
@@ -107,7 +107,7 @@ class Hosts:
             reply = Arp(host.mac, packet.eth_src, REPLY, host.mac, host.ip, packet.sender_mac, packet.sender_ip)
             self.fabric.at(0.0, lambda _now: self._send(host, encode(reply)))
 
-    def _queried(self, host: Host, query: Query) -> None:
+    def _queried(self, host: SimulatedHost, query: Query) -> None:
         """Answer in the time that the query allows, hosts spread over it."""
         size = 4 if query.family == 4 else 16
         asked = [group for group in host.groups if len(group) == size and query.group in (None, group)]
@@ -116,5 +116,5 @@ class Hosts:
             delay_s = query.max_response_s * (next(self._spread) % 61) / 61
             self.fabric.at(self.fabric.now() + delay_s, lambda _now: self._answer(host, asked))
 
-    def _answer(self, host: Host, asked: list[bytes]) -> None:
+    def _answer(self, host: SimulatedHost, asked: list[bytes]) -> None:
         self._report(host, [group for group in asked if group in host.groups], RecordType.MODE_IS_EXCLUDE)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
+from apps.simulated_fabric import messages
+from apps.simulated_fabric.frames import LLDP, changed, fields_of
+from apps.simulated_fabric.ports import PortCounters
+from apps.simulated_fabric.table import Entry, HeldTable, Key
+from apps.simulated_fabric.watch import SwitchWatch
 from controller.rules.pipeline import OPENFLOW_1_3
-from fabric_simulator import messages
-from fabric_simulator.frames import LLDP, changed, fields_of
-from fabric_simulator.ports import PortCounters
-from fabric_simulator.table import Entry, Key, SwitchTable
-
-if TYPE_CHECKING:
-    from fabric_simulator.fabric import SimulatedFabric
 
 HOPS = 64
 """What travels further goes in a circle."""
@@ -41,19 +40,49 @@ class Service(NamedTuple):
         return self.edits_per_s is not None or self.barrier_s > 0
 
 
+class Surroundings(Protocol):
+    """What a switch asks of the fabric that it is part of.
+
+    Attributes
+    ----------
+    watch
+        Counts what switches see.
+    interned
+        Keys and instructions of entries, each once for all switches.
+    reached_host
+        Takes a frame that leaves by a port to a host: datapath id, port and frame.
+    entry_changed
+        Told of each edit that is done: datapath id, match and instructions, none of these of what is deleted.
+    """
+
+    watch: SwitchWatch
+    interned: dict[Any, Any]
+    reached_host: Callable[[int, int, bytes], None]
+    entry_changed: Callable[[int, bytes, bytes], None] | None
+
+    def at(self, time_s: float, action: Callable[[float], None]) -> None:
+        """Have `action` called with the time when it has come."""
+
+    def flush_soon(self, switch: SimulatedSwitch) -> None:
+        """Send what a switch has to say at the end of this turn."""
+
+    def drop(self, switch: SimulatedSwitch) -> None:
+        """End a switch's connection."""
+
+
 class SimulatedSwitch:
     """A switch with `ports` by number (speed in kbit/s); `far` tells by port number what a cable leads to.
 
     `far` has no key for a port that leads to hosts, and None for one that leads to a switch and carries nothing now.
     """
 
-    def __init__(self, fabric: SimulatedFabric, dpid: int, ports: dict[int, int], capacity: int | None) -> None:
+    def __init__(self, fabric: Surroundings, dpid: int, ports: dict[int, int], capacity: int | None) -> None:
         self.fabric = fabric
         self.dpid = dpid
         self.ports = ports
         self.down: set[int] = set()
         self.far: dict[int, tuple[SimulatedSwitch, int] | None] = {}
-        self.table = SwitchTable(capacity)
+        self.table = HeldTable(capacity)
         self.service = Service()
         self.alive = True
         self.wanted = True
@@ -191,6 +220,9 @@ class SimulatedSwitch:
         key = interned.setdefault(key, key)
         former = kept.held.get(key)
         self.fabric.watch.edited(cookie or (former.cookie if former is not None else 0), self.dpid, match, now)
+        if self.fabric.entry_changed is not None:
+            is_deleted = command in (messages.DELETE, messages.DELETE_STRICT)
+            self.fabric.entry_changed(self.dpid, match, b"" if is_deleted else instructions)
         if command == messages.ADD:
             instructions = interned.setdefault(instructions, instructions)
             times = (idle_s, hard_s) if idle_s or hard_s else _NO_TIMES
@@ -280,13 +312,15 @@ class SimulatedSwitch:
             self.fabric.watch.circles += 1
             return
         if frame[12:14] == LLDP:
-            verdict, as_it_came = self.table.lldp(in_port, frame[:6]), (frame[:6], (), 0)
+            verdict = self.table.lldp(in_port, frame[:6])
+            as_it_came: tuple[bytes, tuple[int, ...], int] = (frame[:6], (), 0)
         else:
             fields = fields_of(frame)
             verdict = self.table.process(OPENFLOW_1_3, fields, in_port, len(frame))
             as_it_came = (fields.eth_dst, fields.vlan_ids, fields.dscp)
-        for port_no, *now, _queue_id in verdict.sent:
-            copy = frame if (*now,) == as_it_came else changed(frame, *now)
+        for port_no, eth_dst, vlan_ids, dscp, _queue_id in verdict.sent:
+            now = (eth_dst, vlan_ids, dscp)
+            copy = frame if now == as_it_came else changed(frame, *now)
             if port_no == messages.CONTROLLER:
                 rule = verdict.met[-1]
                 self._punt(in_port, copy, rule.key.table, rule.cookie)

@@ -1,0 +1,1 @@
+"""Storms of joins and leaves, played by simulated switches against a controller."""

@@ -1,0 +1,125 @@
+"""`vsrt storm` against a controller of either framework: who is served, what is told, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from controllers import OPEN_POLICY, controller, free_port
+
+from apps.cli.main import main
+from apps.emulation.controller import ControllerProcess
+from apps.status_client import query
+from controller.storm.plan import StormOrder, StormShape, plan_storm
+from patience import wait_until
+
+SMALL = ["--switches", "3", "--spines", "2", "--ports", "6", "--groups", "10", "--sigma-s", "0.3"]
+AMPLE_MS = "5000"
+"""A goal that a busy machine keeps too."""
+
+HELD = "default: allow\nversion: 1\nlimits: {groups_per_port: 1, reports_per_second_per_port: 1000}\n"
+
+
+@pytest.fixture(scope="module", params=["vsrt", "vsrt-os-ken"])
+def process(request: pytest.FixtureRequest) -> Iterator[ControllerProcess]:
+    pytest.importorskip("ryu" if request.param == "vsrt" else "os_ken")
+    with controller(request.param, OPEN_POLICY) as process:
+        yield process
+
+
+def storm(process: ControllerProcess, *words: str, status: int = 0) -> None:
+    assert main(["storm", *SMALL, "--slo-ms", AMPLE_MS, "--port", str(process.port), *words]) == status
+
+
+def members(process: ControllerProcess) -> int:
+    return sum(len(group["members"]) for group in query(process.socket, {"show": "groups"}))
+
+
+def test_all_are_served_and_nobody_is_a_member_any_more_afterwards(
+    process: ControllerProcess, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hosts = tmp_path / "hosts.jsonl"
+    storm(process, "--joins", "60", "--leave", "--json", "--seed", "7", "--output", str(hosts))
+    told = json.loads(capsys.readouterr().out)
+    (played,) = told["storms"]
+    assert (told["keeps_goal"], told["largest"]) == (True, 60)
+    assert (played["waits"]["requests"], played["waits"]["unserved"]) == (60, 0)
+    assert 0 < played["waits"]["p50_ms"] <= played["waits"]["p99_ms"] <= played["waits"]["max_ms"]
+    assert (played["leaves"]["requests"], played["leaves"]["unserved"]) == (60, 0)
+    assert played["peak_per_s"] == pytest.approx(0.40002 * 60 / 0.3, rel=1e-4)
+    assert sum(played["attempts"].values()) == 60
+    lines = [json.loads(line) for line in hosts.read_text().splitlines()]
+    planned = plan_storm(StormOrder(60, 0.3, StormShape.NORMAL), 18, 10, 7)
+    assert [(line["host"], line["due_s"]) for line in lines] == [(join.host, round(join.at_s, 6)) for join in planned]
+    assert all(line["took_ms"] > 0 and line["attempts"] >= 1 for line in lines)
+    wait_until(lambda: members(process) == 0, process.pid, 20)
+
+
+def test_hosts_whose_port_comes_up_first_are_told_apart(
+    process: ControllerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storm(process, "--joins", "18", "--off", "50%", "--attempts", "30", "--again-s", "0.5", "--json")
+    (played,) = json.loads(capsys.readouterr().out)["storms"]
+    assert (played["waits"]["requests"], played["after_port_up"]["requests"]) == (9, 9)
+    assert played["waits"]["unserved"] == played["after_port_up"]["unserved"] == 0
+    assert played["after_port_up"]["p50_ms"] > played["waits"]["p50_ms"]
+
+
+def test_steps_go_on_until_the_goal_is_missed_or_no_more_can_join(
+    process: ControllerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storm(process, "--joins", "50", "--step", "60", "--shape", "uniform")
+    told = capsys.readouterr().out
+    assert [line.split()[0] for line in told.splitlines()[1:4]] == ["50", "110", "170"]
+    assert "the largest storm that keeps it: 170 joins" in told
+    storm(process, "--joins", "50", "--step", "60", "--slo-ms", "0.1", "--shape", "burst", status=1)
+    told = capsys.readouterr().out
+    assert "no storm keeps the goal" in told
+    assert len([line for line in told.splitlines() if "joins  " in line]) == 1
+
+
+def test_who_is_refused_is_not_served_and_that_misses_any_goal(capsys: pytest.CaptureFixture[str]) -> None:
+    with controller("vsrt-os-ken", HELD) as process:
+        storm(process, "--joins", "36", "--attempts", "2", "--again-s", "0.3", "--json", status=1)
+        (played,) = json.loads(capsys.readouterr().out)["storms"]
+        assert played["waits"]["unserved"] == 18
+        assert played["attempts"]["2"] >= 18
+
+
+def test_a_controller_that_has_members_of_the_groups_is_told_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.storm.player.StormPlayer.leave_all", lambda _self: None)
+    with controller("vsrt-os-ken", OPEN_POLICY) as process:
+        storm(process, "--joins", "10")
+        capsys.readouterr()
+        storm(process, "--joins", "10", status=1)
+        assert "has members of" in capsys.readouterr().err
+
+
+def test_where_no_controller_is_that_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.storm.player.NOBODY_S", 0.5)
+    port = free_port()
+    assert main(["storm", "--joins", "5", *SMALL, "--port", str(port)]) == 1
+    assert f"no controller answers at 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--joins", "0"], "'0' is no whole number from 1 to"),
+        (["--joins", "181"], "--joins: 18 hosts and 10 groups have 180 joins at most"),
+        (["--joins", "5", "--off", "120%"], "'120' is no number from 0 to 100"),
+        (["--joins", "5", "--off", "20%", "--step", "5"], "--off: not with --step"),
+        (["--joins", "5", "--sigma-s", "nan"], "'nan' is no number"),
+        (["--joins", "5", "--remote", "host:99999"], "--remote: 'host:99999' is no host:port"),
+        (["--joins", "5", "--shape", "square"], "invalid choice: 'square'"),
+    ],
+)
+def test_what_makes_no_sense_plays_nothing(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["storm", *SMALL, *words]) == 2
+    assert told in capsys.readouterr().err
