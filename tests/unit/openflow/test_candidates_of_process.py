@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from controllers import free_port
-from fabric_simulator.lone import LoneSwitch
 
 from apps.emulation.agents import REPOSITORY
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.simulated_fabric.lone import LoneSwitch
 from apps.status_client import query
 
 PORTS = 30
