@@ -45,6 +45,8 @@ def rows_of_group(group: Fields, called: SnapshotNames) -> Iterator[Row]:
     for alias in group.get("aliases") or ():
         carried = f"{alias['senders']} sender{'s' * (alias['senders'] != 1)}, {scaled(alias['rate_bps'], 'bit/s')}"
         yield f"alias {alias['number']}", "-", "-", "-", f"{len(alias['links'])} links, {alias['state']}, {carried}"
+        if alias.get("reason"):
+            yield f"why alias {alias['number']}", "-", "-", "-", alias["reason"]
         for link in alias["links"]:
             yield f"link of alias {alias['number']}", " - ".join(_tree_link(link, called)), "-", "-", "-"
     for member in group.get("members") or ():

@@ -38,6 +38,7 @@ class FurtherTreeModel(Described):
     senders: int
     rate_bps: Rate = None
     state: Literal["binding", "bound", "leaving"]
+    reason: str | None = Field(default=None, description="Why the group has it.")
 
 
 class WrongTokensModel(Described):

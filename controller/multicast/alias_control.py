@@ -163,7 +163,7 @@ class AliasControl:
         elif trees.free <= 0:
             return "no alias of the pool is free"
         else:
-            trees.move(None, address)
+            trees.move(None, address, "an operator asked for it")
         self._moved_s[address] = now
         return None
 
@@ -386,13 +386,14 @@ class AliasControl:
         donor = None if transfer.donor is None else names[transfer.donor]
         if donor is not None and not self.trees.may_give(donor):
             return []
-        self.trees.move(donor, receiver)
+        source = "the pool" if transfer.donor is None else transfer.donor
+        moved = f"from {source}, {_WHY[transfer.by]}: {transfer.reason}"
+        self.trees.move(donor, receiver, moved)
         for address in (donor, receiver):
             if address is not None:
                 self._moved_s[address] = self._now
         self.decisions[str(transfer.by)] += 1
-        source = "the pool" if transfer.donor is None else transfer.donor
-        text = f"{transfer.receiver} gets an alias from {source}, {_WHY[transfer.by]}: {transfer.reason}."
+        text = f"{transfer.receiver} gets an alias {moved}."
         fields = (("group", transfer.receiver), ("from", transfer.donor or "pool"), ("by", str(transfer.by)))
         return [Notice("alias-moved", text, fields)]
 

@@ -28,7 +28,7 @@ from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands
-from controller.trees.tree import Change, TreeRole
+from controller.trees.tree import Change, Key, TreeRole
 from topology.graph import Graph
 
 GROUPS_PER_TURN = 8
@@ -39,6 +39,9 @@ LOOK_AGAIN_S = 0.05
 
 PATIENCE_S = 30.0
 """How long a tree waits for switches to confirm that its senders have left it."""
+
+ALWAYS = "the policy gives it always (aliases.static)"
+BEFORE = "it was there when this controller began"
 
 
 class AliasedPlane(Protocol):
@@ -99,6 +102,8 @@ class AliasTrees:
         self._again: dict[bytes, float] = {}
         self._departures: list[_Departure] = []
         self._given: Counter[bytes] = Counter()
+        self._promised: dict[bytes, list[str]] = {}
+        self._reasons: dict[Key, str] = {}
         self._restored: dict[bytes, list[tuple[int, int]]] = {}
         self.changed: Callable[[bytes, float, int | None], None] | None = None
 
@@ -113,6 +118,7 @@ class AliasTrees:
         self.is_used = self._settings.mode != OFF
         if self._settings.mode != DYNAMIC:
             self._given.clear()
+            self._promised.clear()
         longest_first = sorted(policy.aliases.static, key=lambda entry: -entry.groups.length)
         self._static = tuple(longest_first) if self.is_used else ()
         self._touched.update(dict.fromkeys(self._plane.groups))
@@ -121,9 +127,13 @@ class AliasTrees:
         """Return how many aliases a group is to have: none where some switch could not forward it on another tree."""
         if not self._plane.rules.serves_everywhere(address):
             return 0
-        group = address_of(address)
-        always = next((entry.aliases for entry in self._static if entry.groups.contains(group)), 0)
+        always = self._always(address)
         return min(always + self._given[address], max(always, self._settings.per_group))
+
+    def _always(self, address: bytes) -> int:
+        """Return how many aliases the policy gives a group whatever is measured."""
+        group = address_of(address)
+        return next((entry.aliases for entry in self._static if entry.groups.contains(group)), 0)
 
     @property
     def free(self) -> int:
@@ -139,16 +149,22 @@ class AliasTrees:
         """Tell whether a group has an alias beside those that the policy gives it always."""
         return self._given[address] > 0
 
-    def move(self, donor: bytes | None, receiver: bytes) -> None:
-        """Have a group give an alias to another; None: the pool does. It is bound when it has left."""
+    def move(self, donor: bytes | None, receiver: bytes, reason: str) -> None:
+        """Have a group give an alias to another; None: the pool does. It is bound when it has left.
+
+        `reason` says why, as the rest of a sentence that begins with the alias.
+        """
         if donor is not None:
             self.take(donor)
         self._given[receiver] += 1
+        self._promised.setdefault(receiver, []).append(reason)
         self.touch(receiver)
 
     def take(self, address: bytes) -> None:
         """Have a group give up the alias that it got last."""
         self._given[address] -= 1
+        if promised := self._promised.get(address):
+            promised.pop()
         self.touch(address)
 
     def give_back(self, group: Group, alias: Group) -> bool:
@@ -163,8 +179,7 @@ class AliasTrees:
         self._touched[address] = None
         for number, tree_version in self._restored.pop(address, ()):
             if self.bound_count < self._settings.pool:
-                self._plane.groups[address].add_alias(number, tree_version).is_standing = True
-                self.bound_count += 1
+                self._add(self._plane.groups[address], number, tree_version).is_standing = True
 
     def restore(self, address: bytes, aliases: Iterable[tuple[int, int]]) -> None:
         """Have a group that is to be put back begin with aliases of an earlier run: their numbers and versions."""
@@ -187,10 +202,24 @@ class AliasTrees:
         there = {alias.number for alias in group.all_trees()[1:]}
         for number, tree_version in kept:
             if number not in there and self.bound_count < self._settings.pool:
-                alias = group.add_alias(number, tree_version)
+                alias = self._add(group, number, tree_version)
                 alias.is_standing = True
-                self.bound_count += 1
                 self._build(group, alias, set(), now)
+
+    def _add(self, group: Group, number: int, tree_version: int) -> Group:
+        """Give a group an alias, and keep why it has this one."""
+        alias = group.add_alias(number, tree_version)
+        self.bound_count += 1
+        if promised := self._promised.get(group.address):
+            reason = promised.pop(0)
+        else:
+            reason = ALWAYS if len(group.all_trees()) - 1 <= self._always(group.address) else BEFORE
+        self._reasons[alias.key] = reason
+        return alias
+
+    def reason(self, alias: Group) -> str:
+        """Return why a group has an alias, as the rest of a sentence that begins with it."""
+        return self._reasons[alias.key]
 
     # Trees and senders
 
@@ -275,6 +304,7 @@ class AliasTrees:
         self.waiting.pop(address, None)
         if group is None:
             del self._given[address]
+            self._promised.pop(address, None)
         if group is None or group.held or group.is_out:
             return []
         wanted, effects = self.wanted(address), list[Effect]()
@@ -314,8 +344,7 @@ class AliasTrees:
             if version is None:
                 break
             if all(tree.number != number for tree in group.all_trees()):
-                aliases.append(group.add_alias(number, version))
-        self.bound_count += len(aliases)
+                aliases.append(self._add(group, number, version))
         held = {key: sender.alias or 0 for key, sender in group.senders.items()}
         usable = [tree.number for tree in group.all_trees() if tree in aliases or self.is_usable(tree)]
         rates = {key: rate for key, rate in self.rates(group).items() if held[key] in usable}
@@ -453,6 +482,7 @@ class AliasTrees:
         trees = group.trees
         assert trees is not None
         trees.remove(alias)
+        self._reasons.pop(alias.key, None)
         alias.trees = None
         if len(trees) == 1:
             group.trees = None

@@ -92,6 +92,7 @@ class GroupView:
                 "senders": sum(sender.admitted for sender in alias.own_senders().values()),
                 "rate_bps": round(sum(s.rate_bps for s in alias.own_senders().values() if s.admitted)),
                 "state": "leaving" if alias.is_leaving else "bound" if alias.is_standing else "binding",
+                "reason": self._aliases.trees.reason(alias),
             }
             for alias in group.all_trees()[1:]
         ]

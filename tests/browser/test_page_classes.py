@@ -17,7 +17,9 @@ from page_fabric import SCREENSHOTS, SENDER, DrainedController
 
 OpenPage = Callable[..., Page]
 MOVED_S = 1767225600.0
-WHY = "239.7.0.1 gets an alias from the pool, to wait less: 3.2 packets of it wait."
+TO_WAIT_LESS = "from the pool, to wait less: 3.2 packets of it wait"
+BY_HAND = "an operator asked for it"
+WHY = f"239.7.0.1 gets an alias {TO_WAIT_LESS}."
 MARKET = {
     "service_class": "market",
     "importance": 1,
@@ -48,8 +50,8 @@ def told(fabric: DrainedController) -> Iterator[DrainedController]:
     fabric.put("classes", "backup", {**BACKUP, "index": None, "dpid": None, "port_no": None, "missing_bps": 0})
     senders = [sender("10.0.0.5", None, "market", 3_000_000), sender("10.0.0.6", 2, "market", 1_000_000)]
     trees = [
-        {"number": number, "links": [], "senders": number - 1, "rate_bps": 0, "state": state}
-        for number, state in ((1, "binding"), (2, "bound"))
+        {"number": number, "links": [], "senders": number - 1, "rate_bps": 0, "state": state, "reason": reason}
+        for number, state, reason in ((1, "binding", BY_HAND), (2, "bound", TO_WAIT_LESS))
     ]
     hot = group(
         "239.7.0.1", senders=senders, aliases=trees, queue_packets=3.2, utilisation_pct=87.5, rate_bps=4_000_000
@@ -107,7 +109,10 @@ def test_who_has_which_trees_and_why(open_page: OpenPage, told: DrainedControlle
     expect(hot).to_contain_text("1 + 0 + 1")
     expect(hot).to_contain_text("3.20")
     expect(hot).to_contain_text("87.5 %")
+    expect(hot).to_contain_text(f"Alias 1: {BY_HAND}")
+    expect(hot).to_contain_text(f"Alias 2: {TO_WAIT_LESS}")
     expect(hot).to_contain_text(WHY)
+    shot(page, "alias-reasons")
     expect(table(page, "Last moves of trees")).to_contain_text(WHY)
     later = "239.7.0.1 gives an alias back that carried nothing for 600 s."
     told.put("events", "multicast-78", event(MOVED_S + 9, later, kind="alias-returned", group="239.7.0.1"))

@@ -13,7 +13,7 @@ from controller.config.terms import parse_prefix
 from controller.multicast import alias_control
 from controller.multicast.events import PolicyLoaded
 from controller.service_classes.goals import Goal, GoalKind
-from controller.wire.addresses import parse_ip
+from controller.wire.addresses import format_ip, parse_ip
 from wire_frames import fields_of
 
 from .conftest import GROUP, OPEN, leaf_spine
@@ -81,6 +81,28 @@ def test_a_hot_group_gets_trees_until_it_hardly_waits(make, version):
     assert loads.max_utilisation() < 0.6
     text = next(notice.text for notice in world.notices if notice.kind == "alias-moved")
     assert text.startswith("239.1.2.3 gets an alias from the pool, to wait less: ")
+
+
+def reasons(world, group=GROUP):
+    shown = world.core.sections.groups.changes(0, 1000)["put"][format_ip(group)]
+    return [alias["reason"] for alias in shown["aliases"]]
+
+
+def test_each_alias_says_why_its_group_has_it(make):
+    always = StaticTrees(parse_prefix("239.1.0.0/16"), 1)
+    world = make(replace(FAST, aliases=replace(FAST.aliases, static=(always,))))
+    begin(world, GROUP, SENDERS)
+    assert reasons(world) == ["the policy gives it always (aliases.static)"]
+    world.core.aliases.ask(GROUP, True, world.now)
+    world.advance(1.0)
+    assert reasons(world)[1:] == ["an operator asked for it"]
+    stream(world, {GROUP: dict.fromkeys(SENDERS, 0.24 * GBIT)}, 80)
+    why = reasons(world)[2]
+    assert why.startswith("from the pool, to wait less: ")
+    assert f"239.1.2.3 gets an alias {why}." in [notice.text for notice in world.notices]
+    world.core.aliases.ask(GROUP, False, world.now)
+    world.advance(2.0)
+    assert why not in reasons(world)
 
 
 def test_quiet_groups_and_those_of_one_sender_get_none(make):

@@ -44,7 +44,7 @@ export function Classes() {
         <thead><tr><th scope="col">Class</th><th scope="col">Importance</th><th scope="col">Goal</th><th scope="col">Index</th><th scope="col">Farthest at</th><th scope="col">Lacks</th><th scope="col">Queue</th><th scope="col">Competes with</th><th scope="col">Groups</th><th scope="col">Senders</th><th scope="col">Rate</th></tr></thead>
         <tbody>${classes.map((one) => html`<${ClassRow} key=${one.name} one=${one} />`)}</tbody></table></div>` : html`<p class="quiet">No sender is in a class, and no class has a queue (<code>classes</code> of the policy).</p>`}
       ${groups.length > 0 ? html`<div class="scrolled" tabindex="0"><table class="small members"><caption>Groups with further trees</caption>
-        <thead><tr><th scope="col">Group</th><th scope="col">Trees</th><th scope="col">State</th><th scope="col">Senders</th><th scope="col">Rate</th><th scope="col">Packets that wait</th><th scope="col">Fullest link</th><th scope="col">Last move</th></tr></thead>
+        <thead><tr><th scope="col">Group</th><th scope="col">Trees</th><th scope="col">State</th><th scope="col">Senders</th><th scope="col">Rate</th><th scope="col">Packets that wait</th><th scope="col">Fullest link</th><th scope="col">Why it has them</th><th scope="col">Last move</th></tr></thead>
         <tbody>${groups.map((group) => html`<${AliasRow} key=${group.id} group=${group} last=${moves.find((event) => event.group === group.group)} />`)}</tbody></table></div>` : html`<p class="quiet">No group has a further tree (<code>aliases</code> of the policy).</p>`}
       ${moves.length > 0 && html`<div class="scrolled" tabindex="0"><table class="small members"><caption>Last moves of trees</caption>
         <thead><tr><th scope="col">Time</th><th scope="col">What and why</th></tr></thead>
@@ -66,7 +66,8 @@ function AliasRow({group, last}) {
   return html`<tr><th scope="row"><${Ref} kind="group" id=${group.id}>${group.group}<//></th><td>${1 + group.aliases.length}</td>
     <td><${State} tone=${states.every((state) => state === "bound") ? "good" : "warning"}>${states.join(", ")}<//></td>
     <td>${[own, ...group.aliases.map((alias) => alias.senders)].join(" + ")}</td><td>${bps(group.rate_bps)}</td>
-    <td>${number(group.queue_packets)}</td><td>${pct(group.utilisation_pct)}</td><td class="may-wrap">${last ? html`<${Time} at_s=${last.time_s} /> ${last.text}` : "–"}</td></tr>`;
+    <td>${number(group.queue_packets)}</td><td>${pct(group.utilisation_pct)}</td>
+    <td class="may-wrap">${group.aliases.map((alias) => html`<div key=${alias.number}>Alias ${alias.number}: ${text(alias.reason)}</div>`)}</td><td class="may-wrap">${last ? html`<${Time} at_s=${last.time_s} /> ${last.text}` : "–"}</td></tr>`;
 }
 
 /** Queues are many, and change all the time: they are asked for while they are looked at, the worst first. */
