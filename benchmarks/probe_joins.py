@@ -62,11 +62,10 @@ class WatchedBench(Bench):
         clocks = time.monotonic_ns, time.thread_time_ns
         run = LoopRun(script, *clocks, LoopBudget(Probes().budget_pct), Probes().keys)
         watchers = run.watchers(script.points)
-        for point, watcher in watchers.items():
-            self._watch.add(point.what, point.record, watcher)
+        ends = [self._watch.watch(point.what, point.record, watcher) for point, watcher in watchers.items()]
         yield run
-        for point, watcher in watchers.items():
-            self._watch.remove(point.what, point.record, watcher)
+        for end in ends:
+            end()
 
     def join_us(self) -> float:
         """Return the processor time of a join, in microseconds."""

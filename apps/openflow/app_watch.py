@@ -81,24 +81,22 @@ class AppWatch:
                 own[name] = stand_in(getattr(self._owner, name))
 
     def _feed(self, plain: Callable[[Any], None]) -> Callable[[Any], None]:
-        owner, watcher_of = self._owner, self._called["event"].get
+        owner, called = self._owner, self._called["event"]
 
         def feed(event: Any) -> None:
-            watch = watcher_of(type(event))
-            if watch is not None and owner.takes_events:
-                watch(event)
+            if event.__class__ in called and owner.takes_events:
+                called[event.__class__](event)
             plain(event)
 
         return feed
 
     def _perform(self, plain: Callable[[Iterable[Any]], None]) -> Callable[[Iterable[Any]], None]:
-        watcher_of = self._called["effect"].get
+        called = self._called["effect"]
 
         def perform(effects: Iterable[Any]) -> None:
             for effect in effects:
-                watch = watcher_of(type(effect))
-                if watch is not None:
-                    watch(effect)
+                if effect.__class__ in called:
+                    called[effect.__class__](effect)
             plain(effects)
 
         return perform

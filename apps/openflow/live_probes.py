@@ -104,7 +104,11 @@ class _Part:
             return FUNCTIONS.watch(point.what, point.said, Looker(self.app.reactor.is_current, watcher))
         _app, sources = sources_of(point)
         if sources:
-            return watched.watch_sources(sources, watcher)
+            in_time = [
+                source._replace(derive=self.run.in_time(source.derive)) if source.decodes else source
+                for source in sources
+            ]
+            return watched.watch_sources(in_time, watcher)
         return watched.watch(point.what, point.record, watcher)
 
     def detach(self) -> None:

@@ -11,22 +11,32 @@ from lark import Token, Tree
 from controller.probes import runtime
 from controller.probes.grammar import ScriptFault
 from controller.probes.points import StackSample
+from controller.probes.syntax_nodes import call, from_record, name, variable, wrapped
 from controller.probes.value_kinds import INT, OCTETS, STRING, ValueKind, common_fields
 
 MOST_DIGITS = 20
 """Digits of an integer that is written out."""
-
-SHORT = (1 << 30) - 1
 
 MOST_KEYS = 4
 """Keys of a bag."""
 
 
 class Typed(NamedTuple):
-    """A compiled expression and the kind of its values."""
+    """A compiled expression and the kind of its values; `raw` is the field of a record that it reads, as it is."""
 
     node: ast.expr
     kind: ValueKind
+    raw: ast.expr | None = None
+
+
+class KeyNodes(NamedTuple):
+    """Keys as scripts see them, and, where all are fields of records, `raw`: as these have them.
+
+    What equals a key that is there already is that key, whatever else it is: it is found without a look at it.
+    """
+
+    taken: ast.expr
+    raw: ast.expr | None
 
 
 class AggregateShape(NamedTuple):
@@ -111,58 +121,6 @@ def fault(at: Tree[Token] | Token, text: str) -> ScriptFault:
     return ScriptFault(text, getattr(where, "line", 1), getattr(where, "column", 1))
 
 
-def name(identifier: str) -> ast.Name:
-    """Return a name that is read."""
-    return ast.Name(identifier, ast.Load())
-
-
-def call(function: str, *arguments: ast.expr) -> ast.Call:
-    """Return a call of one of `HELPERS`."""
-    return ast.Call(name(function), list(arguments), [])
-
-
-def of_run(method: str, *arguments: ast.expr) -> ast.Call:
-    """Return a call of what runs the script."""
-    return ast.Call(ast.Attribute(name("run"), method, ast.Load()), list(arguments), [])
-
-
-def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
-    """Return what takes a value of a record as scripts see it, without a call where it is as most are."""
-    seen = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
-    if kind == INT:
-        is_int = ast.Compare(call("type", seen), [ast.Is()], [name("int")])
-        return _seen_where(ast.BoolOp(ast.And(), [is_int, _fits()]), "as_int")
-    if kind == STRING:
-        is_text = ast.Compare(call("type", seen), [ast.Is()], [name("text")])
-        is_short = ast.Compare(call("len", name("seen")), [ast.LtE()], [ast.Constant(runtime.TEXT_BOUND)])
-        return _seen_where(ast.BoolOp(ast.And(), [is_text, is_short]), "as_text")
-    return _seen_where(ast.Compare(seen, [ast.IsNot()], [ast.Constant(None)]), "as_present")
-
-
-def wrapped(value: ast.expr) -> ast.expr:
-    """Return an integer that was computed as 64 bits hold it, without a call where it fits."""
-    taken = ast.Compare(
-        ast.NamedExpr(ast.Name("seen", ast.Store()), value), [ast.GtE()], [ast.Constant(runtime.LEAST)]
-    )
-    return _seen_where(ast.BoolOp(ast.And(), [taken, _compared(ast.LtE(), runtime.MOST)]), "wrap")
-
-
-def _seen_where(condition: ast.expr, otherwise: str) -> ast.expr:
-    """Return the value that a condition calls `seen` where it holds, and else what a function makes of it."""
-    return ast.IfExp(condition, name("seen"), call(otherwise, name("seen")))
-
-
-def _fits() -> ast.expr:
-    """Return whether `seen` has 64 bits; Python compares integers of 30 bits faster than longer ones."""
-    is_short = ast.BoolOp(ast.And(), [_compared(ast.GtE(), 0), _compared(ast.LtE(), SHORT)])
-    is_long = ast.BoolOp(ast.And(), [_compared(ast.GtE(), runtime.LEAST), _compared(ast.LtE(), runtime.MOST)])
-    return ast.BoolOp(ast.Or(), [is_short, is_long])
-
-
-def _compared(sign: ast.cmpop, bound: int) -> ast.expr:
-    return ast.Compare(name("seen"), [sign], [ast.Constant(bound)])
-
-
 def text_of(token: Token | str) -> str:
     """Return what a literal string says."""
     found, inside = [], str(token)[1:-1]
@@ -237,7 +195,7 @@ class Expressions:
         is_flag = isinstance(node, ast.IfExp) and _is_constant(node.body, 1) and _is_constant(node.orelse, 0)
         return node.test if is_flag else node  # type: ignore[attr-defined]
 
-    def bag_keys(self, bag: Token, trees: Sequence[Tree[Token]]) -> ast.expr:
+    def bag_keys(self, bag: Token, trees: Sequence[Tree[Token]]) -> KeyNodes:
         """Return keys of a bag, which have the kinds that they had where it was first used."""
         if not 1 <= len(trees) <= MOST_KEYS:
             raise fault(bag, f"a bag has 1 to {MOST_KEYS} keys, not {len(trees)}")
@@ -246,9 +204,9 @@ class Expressions:
         known = self.declared.bag_keys.setdefault(str(bag), kinds)
         if kinds != known:
             raise fault(bag, f"the keys of {bag} are {_list(known)} elsewhere, and {_list(kinds)} here")
-        return _tuple(keys)
+        return _keys(keys)
 
-    def aggregate_keys(self, aggregate: Token, trees: Sequence[Tree[Token]]) -> ast.expr:
+    def aggregate_keys(self, aggregate: Token, trees: Sequence[Tree[Token]]) -> KeyNodes:
         """Return keys of an aggregate, as it is declared."""
         shape = self.declared.aggregates[str(aggregate)]
         keys = [self.scalar(tree) for tree in trees]
@@ -257,7 +215,15 @@ class Expressions:
         if kinds != wanted:
             declared = _list(wanted)
             raise fault(aggregate, f"the keys of {aggregate} are declared as {declared}, and {_list(kinds)} here")
-        return _tuple(keys)
+        return _keys(keys)
+
+    def known_or_taken(self, keys: KeyNodes, method: str, kept: Any) -> ast.expr:
+        """Return keys for what a run keeps by them: as they are in the record, where it has something by these."""
+        if keys.raw is None:
+            return keys.taken
+        known = ast.NamedExpr(ast.Name("known", ast.Store()), keys.raw)
+        is_there = ast.Compare(known, [ast.In()], [name(self.keep(method, kept))])
+        return ast.IfExp(is_there, name("known"), keys.taken)
 
     # Each kind of expression, by its name in the grammar
 
@@ -277,7 +243,8 @@ class Expressions:
             return Typed(self._ambient(identifier), AMBIENT[identifier])
         if identifier in self._fields:
             kind = self._fields[identifier]
-            return Typed(from_record(ast.Attribute(name("record"), identifier, ast.Load()), kind), kind)
+            raw = ast.Attribute(name("record"), identifier, ast.Load())
+            return Typed(from_record(raw, kind), kind, raw)
         if identifier in self.declared:
             raise fault(tree, f"{identifier} has keys: write {identifier}[...]")
         raise fault(tree, self._unknown(identifier))
@@ -314,12 +281,20 @@ class Expressions:
         fields = common_fields(of.kind.of)
         if field not in fields:
             raise fault(tree, f"{of.kind} has no field {field}; it has {', '.join(sorted(fields)) or 'none'}")
-        return Typed(from_record(ast.Attribute(of.node, field, ast.Load()), fields[field]), fields[field])
+        raw = ast.Attribute(of.node, field, ast.Load())
+        return Typed(from_record(raw, fields[field]), fields[field], raw)
 
     def _index(self, tree: Tree[Token]) -> Typed:
         bag, *keys = tree.children
         kind = self._bag(bag)
-        return Typed(self.of_kept("look_up", bag, self.bag_keys(bag, keys)), kind or INT)  # type: ignore[arg-type]
+        nodes = self.bag_keys(bag, keys)  # type: ignore[arg-type]
+        taken = self.of_kept("look_up", bag, nodes.taken)
+        if nodes.raw is None:
+            return Typed(taken, kind or INT)
+        kept = name(self.keep("bag", bag))
+        known = ast.NamedExpr(ast.Name("known", ast.Store()), nodes.raw)
+        found = ast.Subscript(kept, name("known"), ast.Load())
+        return Typed(ast.IfExp(ast.Compare(known, [ast.In()], [kept]), found, taken), kind or INT)
 
     def _bag(self, token: Any) -> ValueKind | None:
         if str(token) not in self.declared.bags:
@@ -438,7 +413,7 @@ class Expressions:
             raise fault(tree, "has takes a bag and its keys")
         bag = arguments[0].children[0]
         self._bag(bag)
-        return Typed(self.of_kept("has", bag, self.bag_keys(bag, arguments[1:])), INT)
+        return Typed(self.of_kept("has", bag, self.bag_keys(bag, arguments[1:]).taken), INT)
 
     def _stack(self, tree: Tree[Token], arguments: Sequence[Any]) -> Typed:
         if not self._is_profile:
@@ -446,13 +421,6 @@ class Expressions:
         _check_count(tree, "stack", len(arguments), 1)
         taken = ast.Attribute(name("record"), "stack", ast.Load())
         return Typed(call("call_stack", taken, self.of_kind(arguments[0], INT)), STRING)
-
-
-def variable(number: int, context: ast.expr_context | None = None) -> ast.Subscript:
-    """Return a global variable."""
-    return ast.Subscript(
-        ast.Attribute(name("run"), "variables", ast.Load()), ast.Constant(number), context or ast.Load()
-    )
 
 
 def _check_count(tree: Tree[Token], function: str, given: int, wanted: int) -> None:
@@ -472,8 +440,11 @@ def _is_constant(node: ast.expr, value: int) -> bool:
     return isinstance(node, ast.Constant) and node.value == value
 
 
-def _tuple(keys: Sequence[Typed]) -> ast.expr:
-    return ast.Tuple([key.node for key in keys], ast.Load())
+def _keys(keys: Sequence[Typed]) -> KeyNodes:
+    taken = ast.Tuple([key.node for key in keys], ast.Load())
+    if not keys or any(key.raw is None for key in keys):
+        return KeyNodes(taken, None)
+    return KeyNodes(taken, ast.Tuple([key.raw for key in keys if key.raw is not None], ast.Load()))
 
 
 def _a(kind: ValueKind) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from controller.probes.points import ProbePoint
 from controller.probes.runtime import LINES_PER_S
 from controller.probes.script import Firing, Probe, Script
+from controller.probes.static_points import Derive
 
 WINDOW_NS = 100_000_000
 """The share of a loop's time holds for each so long: who has used it up is refused until the next."""
@@ -109,6 +110,34 @@ class LoopRun:
         """Return what is to be called with each record, by the points whose records these are."""
         return {point: self._watcher(point) for point in points}
 
+    def in_time(self, derive: Derive) -> Derive:
+        """Return what derives as this does, as long as the script has time; what is refused counts as one firing.
+
+        What was granted before, 63 firings at most, is not taken back where the time is used up so.
+        """
+
+        def derived(record: Any, core: Any) -> Iterable[Any]:
+            if not self._has_time():
+                return ()
+            began_ns = self._cpu_clock()
+            try:
+                return tuple(derive(record, core))
+            finally:
+                self._spent_ns += max(1, self._cpu_clock() - began_ns - self._timing_ns)
+                self._is_full = self._spent_ns >= self._share_ns
+
+        return derived
+
+    def _has_time(self) -> bool:
+        """Return whether something that is timed may be done now; count what is refused."""
+        now_ns = self._clock()
+        if now_ns >= self._window_end_ns:
+            self._begin_window(now_ns)
+        elif self._is_full:
+            self._skipped += not self.ending
+            return False
+        return not self.ending
+
     @property
     def _fired(self) -> int:
         return self._timed + self._granted - self._left
@@ -171,13 +200,7 @@ class LoopRun:
 
     def _fire_timed(self, firing: Firing, record: Any) -> None:
         """Fire where there is time for it, and let so many follow unseen as there is time for."""
-        now_ns = self._clock()
-        if now_ns >= self._window_end_ns:
-            self._begin_window(now_ns)
-            if self.ending:
-                return
-        elif self._is_full:
-            self._skipped += 1
+        if not self._has_time():
             return
         self._timed += 1
         began_ns = self._cpu_clock()

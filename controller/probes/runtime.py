@@ -70,12 +70,17 @@ class AggregateRow:
 class _Samples:
     """Samples of one key; `histogram` counts them by their bits, of negative ones as a negative number."""
 
-    __slots__ = ("count", "histogram", "least", "most", "total")
+    __slots__ = ("histogram", "least", "most", "total")
 
     def __init__(self) -> None:
-        self.count = self.total = 0
+        self.total = 0
         self.least, self.most = MOST, LEAST
         self.histogram: dict[int, int] = {}
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(self.histogram.values())
 
     def row(self, keys: KeyTuple, ones: int) -> AggregateRow:
         """Return what was taken, and so many samples of 1 besides."""
@@ -187,21 +192,30 @@ class ProbeRun:
         if self.bags[name].pop(keys, None) is not None:
             self._room += _room_of(PAIR_ROOM, keys)
 
+    def samples(self, name: str) -> dict[KeyTuple, _Samples]:
+        """Return what an aggregate has by its keys."""
+        return self.aggregates[name]
+
     def sample(self, name: str) -> Callable[[KeyTuple, int], None]:
         """Return what adds a sample to an aggregate."""
         rows = self.aggregates[name]
 
         def sample(keys: KeyTuple, value: int) -> None:
-            row = rows.get(keys) or self._new_row(name, keys)
-            if row is None:
-                return
-            row.count += 1
+            if keys in rows:
+                row = rows[keys]
+            else:
+                new = self._new_row(name, keys)
+                if new is None:
+                    return
+                row = new
             row.total += value
             if value < row.least:
                 row.least = value
             if value > row.most:
                 row.most = value
-            bits = value.bit_length() if value >= 0 else -value.bit_length()
+            bits = value.bit_length()
+            if value < 0:
+                bits = -bits
             histogram = row.histogram
             try:
                 histogram[bits] += 1

@@ -15,17 +15,13 @@ from controller.probes.expressions import (
     WORDS,
     Declared,
     Expressions,
+    KeyNodes,
     Typed,
-    call,
     fault,
-    from_record,
-    name,
-    of_run,
     text_of,
-    variable,
-    wrapped,
 )
 from controller.probes.grammar import ScriptFault
+from controller.probes.syntax_nodes import call, from_record, name, of_run, variable, wrapped
 from controller.probes.value_kinds import INT, STRING, ValueKind
 
 LOOPS_BOUND = 16
@@ -279,7 +275,7 @@ class ClauseCompiler(Expressions):
             raise fault(tree, "delete takes what is to go: delete(bag[key])")
         bag, *keys = arguments[0].children
         self._bag(bag)
-        return of_run("delete", ast.Constant(str(bag)), self.bag_keys(bag, keys))  # type: ignore[arg-type]
+        return of_run("delete", ast.Constant(str(bag)), self.bag_keys(bag, keys).taken)  # type: ignore[arg-type]
 
     def _exit(self, tree: Tree[Token], arguments: Sequence[Tree[Token]]) -> ast.expr:
         if arguments:
@@ -287,15 +283,16 @@ class ClauseCompiler(Expressions):
         return of_run("end")
 
     def _sampled(self, token: Any, keys: list[Any], sample: ast.expr) -> ast.stmt:
-        return ast.Expr(self.of_kept("sample", token, self.aggregate_keys(token, keys), sample))
+        known = self.known_or_taken(self.aggregate_keys(token, keys), "samples", token)
+        return ast.Expr(self.of_kept("sample", token, known, sample))
 
-    def _stored(self, token: Any, keys: ast.expr, value: ast.expr) -> list[ast.stmt]:
+    def _stored(self, token: Any, keys: KeyNodes, value: ast.expr) -> list[ast.stmt]:
         """Put a value into a bag: in place, and where that made it larger its room is looked at."""
         bag = name(self.keep("bag", token))
         place = ast.Subscript(bag, name("key"), ast.Store())
         is_larger = ast.Compare(call("len", bag), [ast.NotEq()], [name("size")])
         return [
-            _assign(ast.Name("key", ast.Store()), keys),
+            _assign(ast.Name("key", ast.Store()), self.known_or_taken(keys, "bag", token)),
             _assign(ast.Name("value", ast.Store()), value),
             _assign(ast.Name("size", ast.Store()), call("len", bag)),
             _assign(place, name("value")),
@@ -304,10 +301,19 @@ class ClauseCompiler(Expressions):
 
     def _counted(self, token: Any, keys: list[Any]) -> list[ast.stmt]:
         """Count a sample of 1: in place where its key is there already."""
-        key = _assign(ast.Name("key", ast.Store()), self.aggregate_keys(token, keys))
-        ones = ast.Subscript(name(self.keep("ones", token)), name("key"), ast.Store())
-        new = ast.ExceptHandler(name("KeyError"), None, [ast.Expr(self.of_kept("count", token, name("key")))])
-        return [key, ast.Try([ast.AugAssign(ones, ast.Add(), ast.Constant(1))], [new], [], [])]
+        nodes = self.aggregate_keys(token, keys)
+        ones = name(self.keep("ones", token))
+
+        def one_more(key: ast.expr, otherwise: list[ast.stmt]) -> ast.stmt:
+            place = ast.Subscript(ones, key, ast.Store())
+            new = ast.ExceptHandler(name("KeyError"), None, otherwise)
+            return ast.Try([ast.AugAssign(place, ast.Add(), ast.Constant(1))], [new], [], [])
+
+        taken = _assign(ast.Name("key", ast.Store()), nodes.taken)
+        counted = [taken, one_more(name("key"), [ast.Expr(self.of_kept("count", token, name("key")))])]
+        if nodes.raw is None:
+            return counted
+        return [_assign(ast.Name("key", ast.Store()), nodes.raw), one_more(name("key"), counted)]
 
     def _variable(self, place: Tree[Token]) -> tuple[ast.expr, ValueKind]:
         """Return a variable that is set."""

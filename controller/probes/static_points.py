@@ -26,11 +26,15 @@ Derive = Callable[[Any, Any], Iterable[Any]]
 
 
 class DerivedFrom(NamedTuple):
-    """What a point is derived from: the ``event`` or ``effect`` of a type."""
+    """What a point is derived from: the ``event`` or ``effect`` of a type.
+
+    `decodes`: that takes longer than most firings, so that it counts as time of the script's.
+    """
 
     what: str
     kind: type
     derive: Derive
+    decodes: bool = False
 
 
 class StaticPoint(NamedTuple):
@@ -229,8 +233,8 @@ def _read(event: TableChanged, _core: Any) -> tuple[SwitchRead, ...]:
 def _points() -> Iterator[StaticPoint]:
     packet, audit, log = ("event", PacketReceived), ("effect", Audit), ("effect", WriteLog)
     yield StaticPoint("packet-in", PacketIn, (DerivedFrom(*packet, _packet_in),))
-    yield StaticPoint("report", ReportSaid, (DerivedFrom(*packet, _said),))
-    yield StaticPoint("leave", Leave, (DerivedFrom(*packet, _left),))
+    yield StaticPoint("report", ReportSaid, (DerivedFrom(*packet, _said, decodes=True),))
+    yield StaticPoint("leave", Leave, (DerivedFrom(*packet, _left, decodes=True),))
     yield StaticPoint("join", AskerJudged, (DerivedFrom(*audit, _joined),))
     yield StaticPoint("refused", AskerJudged, (DerivedFrom(*audit, _refused),))
     yield StaticPoint("tree-changed", TreeChanged, (DerivedFrom(*log, _trees),))

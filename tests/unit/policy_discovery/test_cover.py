@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from controller.policy_discovery.cover import cover
+from controller.policy_discovery.cover import Block, cover
 from controller.policy_discovery.varieties import discovered
 
 Make = Callable[[np.random.Generator], ChangedResources]
@@ -94,3 +94,20 @@ def test_who_is_held_to_two_policies_deviates_from_neither() -> None:
     policies = discovered(cover(final >= 0), final >= 0, final, np.ones(final.shape, np.bool_))
     assert {policy.varieties[0].values for policy in policies} == {(1, 1, 1, 1), (2, 2, 2, 2)}
     assert [policy.deviations for policy in policies] == [(), ()]
+
+
+def test_who_has_all_but_one_property_is_near_and_nobody_else() -> None:
+    table, able = np.zeros((20, 6), np.bool_), np.ones((20, 6), np.bool_)
+    table[:10, :4] = True
+    table[10, 1:4] = True  # lacks the first
+    table[11, 2:4] = True  # lacks two
+    table[12, 1:4] = True  # cannot have the first
+    table[13, :3] = True  # lacks the last, and has another besides
+    table[13, 5] = True
+    table[14, :4] = True  # lacks nothing
+    able[12, 0] = False
+    final = np.where(table, 1, -1)
+    blocks = [Block((0, 1, 2, 3), tuple(range(10)), 50.0), Block((2, 3), tuple(range(10)), 10.0)]
+    four, two = discovered(blocks, table, final, able)
+    assert four.near == (10, 13)
+    assert two.near == ()  # of two properties one alone says nothing

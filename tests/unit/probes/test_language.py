@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from controller.probes import runtime
 from controller.probes.findings import document, found
 from controller.probes.script import Probe, load
 
-from .conftest import CATALOGUE, Answer, Packet, printed, run
+from .conftest import CATALOGUE, Answer, Colour, Packet, printed, run
 
 INTEGERS = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -183,3 +185,24 @@ def test_a_loop_that_does_not_end_is_ended():
 
 def test_nothing_catches_the_want_of_steps():
     assert run("begin { try { while (1) { } } catch { } }").run.faults == {"out of steps": 1}
+
+
+def test_keys_are_as_scripts_see_them_whatever_a_record_has():
+    script = """aggr n[1][0]; aggr sizes[1][0]; bag last;
+    app:effect:Answer { n[dpid]++; sizes[dpid] <- xid; last[dpid] <- xid; print("%d", last[dpid]); }"""
+    alike: list[Any] = [1, True, 1.0, 1.9, (1 << 64) + 1, 1]
+    for records in (alike, alike[::-1], [alike[3], *alike], [alike[4], *alike]):
+        found = run(script, [Answer(dpid, 5 + at) for at, dpid in enumerate(records)]).run
+        for name in ("n", "sizes"):
+            ((row),) = found.rows(name)
+            assert (row.keys, type(row.keys[0]), row.count) == ((1,), int, len(records))
+        assert found.bags["last"] == {(1,): 4 + len(records)} and type(next(iter(found.bags["last"]))[0]) is int
+        assert found.printed == [str(5 + at) for at in range(len(records))] and not found.faults
+
+
+def test_keys_that_are_texts_are_as_scripts_see_them_too():
+    script = "aggr n[0][1]; app:event:Packet { n[colour]++; }"
+    colours: list[Any] = [Colour.RED, "red", "r" * 300, "r" * 400, None, "red"]
+    found = run(script, [Packet(1, b"", colour) for colour in colours]).run
+    assert {row.keys: row.count for row in found.rows("n")} == {("red",): 3, ("r" * 256,): 2}
+    assert all(type(row.keys[0]) is str for row in found.rows("n")[1:]) and dict(found.faults) == {"absent value": 1}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from controller.probes.live import (
     EXITED,
     FAULTS_IN_A_ROW,
@@ -180,3 +182,47 @@ def test_lines_have_a_bound_for_each_second():
             loop.watcher()(PACKET)
     run = loop.run.findings().run
     assert (len(run.lines), run.lost_lines) == (3000, 1500)
+
+
+def test_what_is_decoded_for_a_point_takes_of_the_share_and_is_refused_with_it():
+    loop = Loop(COUNT, cost_ns=1_000_000)  # a millisecond to decode, one to fire, of five in a window
+    decoded: list[Any] = []
+
+    def decode(record: Any, _core: Any) -> list[Any]:
+        decoded.append(record)
+        return [record, record]
+
+    derive = loop.run.in_time(decode)
+    for window in range(1, 11):
+        for _ in range(1000):
+            for each in derive(PACKET, None):
+                loop.watcher()(each)
+        assert len(decoded) <= 3 * window
+        loop.now_ns += WINDOW_NS
+    fired, skipped = loop.counted
+    assert fired <= 2 * len(decoded) and fired + skipped == 10_000 + len(decoded)
+    assert loop.run.findings().run.rows("n")[0].count == fired
+
+
+def test_a_script_for_which_only_decoding_takes_its_time_ends():
+    loop = Loop(COUNT, cost_ns=10_000_000)
+    derive = loop.run.in_time(lambda _record, _core: ())
+    for _ in range(FULL_WINDOWS + 1):
+        assert loop.run.ending == ""
+        assert derive(PACKET, None) == ()
+        loop.now_ns += WINDOW_NS
+    assert loop.run.ending == OVER_BUDGET
+    before = loop.counted
+    assert derive(PACKET, None) == () and loop.counted == before
+
+
+def test_what_cannot_be_decoded_took_its_time_and_is_raised():
+    loop = Loop(COUNT, cost_ns=10_000_000)
+
+    def fail(_record: Any, _core: Any) -> list[Any]:
+        raise ValueError("no")
+
+    derive = loop.run.in_time(fail)
+    with pytest.raises(ValueError, match="no"):
+        derive(PACKET, None)
+    assert derive(PACKET, None) == () and loop.counted == (0, 1)
