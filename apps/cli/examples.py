@@ -48,6 +48,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt overcommit simulate --trace packets.csv --table 2000", "as the controller would choose"),
         ("vsrt overcommit simulate --trace packets.parquet --table 2000 --policy lru", "beside another choice"),
     ),
+    "vsrt scaling": (("vsrt scaling simulate --trace loads.csv --repeat 4", "a day of loads, four times over"),),
+    "vsrt scaling simulate": (
+        ("vsrt scaling simulate --trace loads.csv --repeat 4", "a day of loads, four times over"),
+        ("vsrt scaling simulate --trace loads.csv --learners yesterday,vscale --period 288", "two, on several days"),
+    ),
     "vsrt policy": (("vsrt policy check policies/example.yaml", "list every fault"),),
     "vsrt policy check": (("vsrt policy check policies/example.yaml", "list every fault, with its line"),),
     "vsrt policy schema": (("vsrt policy schema > policy.schema.json", "for an editor that completes and checks"),),
