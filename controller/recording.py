@@ -29,6 +29,7 @@ from controller.config import (
     multicast_settings,
     overcommit_settings,
     policy,
+    policy_discovery_settings,
     probe_settings,
     registrations,
     service_class_settings,
@@ -76,6 +77,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
         *(maintenance_settings, marking, multicast_settings, overcommit_settings, probe_settings),
+        policy_discovery_settings,
         *(service_class_settings, service_classes),
         *(goals, terms, vlans),
     )
