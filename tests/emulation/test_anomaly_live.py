@@ -29,6 +29,7 @@ MOST_AT_ONCE = 60
 """Packets that a host sends one after the other, also after a while in which the machine did not let it."""
 PORT = 5001
 SINK = "lost"
+LEARNING_WINDOWS = 12
 POLICY = f"""\
 version: 1
 default: allow
@@ -41,12 +42,12 @@ anomaly:
   interval_s: 1
   smoothing_samples: 3
   window_samples: 8
-  shift_samples: 2
+  shift_samples: 1
   confirm_windows: 2
-  least_windows: 4
-  learning_windows: 8
-  least_own_windows: 8
-  hold_off_windows: 2
+  least_windows: 6
+  learning_windows: {LEARNING_WINDOWS}
+  least_own_windows: {LEARNING_WINDOWS}
+  hold_off_windows: 3
 """
 
 
@@ -146,7 +147,7 @@ class Compared:
     def learn(self) -> None:
         """Have thresholds learnt anew, and wait until they are."""
         query(self.controller.socket, {"do": "anomaly-retrain"})
-        self.controller.wait_for(lambda: self.windows() >= 8, "thresholds are learnt", 45.0)
+        self.controller.wait_for(lambda: self.windows() >= LEARNING_WINDOWS, "thresholds are learnt", 45.0)
 
     @contextmanager
     def moved(self, idle: LossyCable) -> Iterator[None]:
@@ -226,10 +227,9 @@ def _path(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) ->
 
 
 def test_a_calm_run_raises_nothing(compared: Compared):
-    compared.controller.wait_for(
-        lambda: compared.shown()["tally"].get("windows", 0) > 500, "windows are judged", 30.0
-    )
+    compared.controller.wait_for(compared.windows, "windows are judged", 30.0)
     compared.learn()
+    assert compared.shown()["tally"]["windows"] > 500
     assert [event["text"] for event in compared.events() if event["state"] == "raised"] == []
 
 
@@ -280,5 +280,5 @@ def test_open_anomalies_and_thresholds_outlast_a_restart(compared: Compared):
     shown = compared.shown()
     (after,) = [found for found in shown["anomalies"] if found["metric"] == "lost_pct"]
     assert (after["member"], after["since_s"]) == (before["member"], before["since_s"])
-    assert compared.windows() >= 8
+    assert compared.windows() >= LEARNING_WINDOWS
     assert shown["state"]["set_aside"] == ""
