@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from math import inf
 from typing import TypeAlias
 
@@ -35,13 +35,15 @@ class LinkColumns:
 
     `waiting_per_bps` are the packets that wait for each bit/s of load, `spare_bps` what the link could carry beside
     its load, `lost` the part of its load beyond what it can, 0 to 1, and `seconds_per_bit` what a bit takes.
-    `version` is that of the graph.
+    `version` is that of the graph. A port of `dropping`, (node, port number), is as full as can be whatever its load.
     """
 
-    def __init__(self, loads: LinkLoads, version: int) -> None:
+    def __init__(self, loads: LinkLoads, version: int, dropping: Set[tuple[int, int]] = frozenset()) -> None:
         self.version = version
         bps, most = np.array(loads.bps, np.float64), np.array(loads.capacity_bps, np.float64)
         is_full, is_used = bps >= most, bps > 0
+        if dropping:
+            is_full |= [(link.u, link.u_port) in dropping for link in loads.links]
         with np.errstate(divide="ignore", invalid="ignore"):
             busy = bps / most
             waiting = np.where(is_full, MAX_QUEUE, np.minimum(MAX_QUEUE, busy * busy / (1 - busy)))

@@ -17,6 +17,7 @@ from controller.kernel.domains import address_of
 from controller.multicast.alias_measures import fare_of
 from controller.multicast.alias_trial import AliasTrial
 from controller.multicast.aliases import AliasedPlane, AliasTrees
+from controller.multicast.events import LoadsMeasured
 from controller.multicast.group import Group, SenderKey
 from controller.service_classes.goals import DISCRETIONARY
 from controller.service_classes.pool import IDLE_S
@@ -116,6 +117,7 @@ class AliasControl:
         self._members: dict[str, dict[bytes, int]] = {}
         self._moved_s: dict[bytes, float] = {}
         self._used_s: dict[tuple[bytes, int], float] = {}
+        self._dropping: set[tuple[int, int]] = set()
         self._goal_s: float | None = None
         self._efficiency_s: float | None = None
         self._last_helped: int | None = None
@@ -138,6 +140,12 @@ class AliasControl:
             self._used_s.clear()
         elif self._due_s is None:
             self._due_s = now + SAMPLE_S
+
+    def drops_measured(self, event: LoadsMeasured) -> None:
+        """Take note of which ports between switches dropped packets when they were last polled."""
+        if self._dropping or event.dropping:
+            self._dropping.difference_update((dpid, port_no) for dpid, port_no, _, _ in event.loads)
+            self._dropping.update(event.dropping)
 
     def measured(self, address: bytes) -> GroupMeasured | None:
         """Return what was measured of a group, None where nothing was."""
@@ -205,7 +213,7 @@ class AliasControl:
         for block in range(columns.begin(began_s)):
             forest = self._plane.forest
             if links is None or links.version != forest.graph.version:
-                links = LinkColumns(forest.loads, forest.graph.version)
+                links = LinkColumns(forest.loads, forest.graph.version, self._dropping)
             if not forest.is_broken:
                 columns.look(block, links, bool(self._members))
             yield []

@@ -203,6 +203,7 @@ class MulticastCore(MulticastStages):
 
     def _loads_measured(self, event: LoadsMeasured, now: float) -> None:
         self.campaigns.view.loads_measured(event)
+        self.aliases.drops_measured(event)
         if self.plane.forest.loads.measured(event.loads):
             self._rebalance_soon(now)
 

@@ -47,9 +47,11 @@ class LoadsMeasured(NamedTuple):
     """What the monitor saw on cables since it last told of them.
 
     `loads` are (from dpid, its port, to dpid, bit/s). 0 bit/s stands for a cable that cannot be seen any more.
+    `dropping` are those of these ports, (dpid, port), that dropped packets which they were to send.
     """
 
     loads: tuple[tuple[int, int, int, float], ...]
+    dropping: tuple[tuple[int, int], ...] = ()
 
 
 class StaticMemberSet(NamedTuple):

@@ -21,7 +21,7 @@ from controller.events import (
 from controller.multicast.events import LoadsMeasured
 from controller.performance import inputs
 from controller.performance.core import PerformanceCore
-from controller.performance.counters import BYTE_COLUMNS
+from controller.performance.counters import BYTE_COLUMNS, Counter
 from controller.performance.effects import PerformanceEffect, SamplesRated
 from controller.performance.poller import (
     CODECS,
@@ -223,7 +223,9 @@ class MonitorCore:
         if len(seen):
             links = self._links
             loads = zip(number[seen].tolist(), (8.0 * sent[seen]).tolist(), strict=True)
-            self._out.append(LoadsMeasured(tuple((*links[link], bps) for link, bps in loads)))
+            full = number[seen[rates.per_s[seen, Counter.TX_DROPPED.column] > 0]].tolist()
+            dropping = tuple(links[link][:2] for link in full)
+            self._out.append(LoadsMeasured(tuple((*links[link], bps) for link, bps in loads), dropping))
 
     def _find_links(self) -> None:
         graph = self.poller.fabric.graph

@@ -11,7 +11,7 @@ from controller.config.service_class_settings import Aliases, StaticTrees
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import parse_prefix
 from controller.multicast import alias_control
-from controller.multicast.events import PolicyLoaded
+from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.service_classes.goals import Goal, GoalKind
 from controller.wire.addresses import format_ip, parse_ip
 from wire_frames import fields_of
@@ -270,3 +270,22 @@ def test_what_is_measured_is_shown(make):
     assert 0 < document["utilisation_pct"] <= 100
     assert world.core.figures.all().alias_count == len(document["aliases"]) > 0
     assert world.core.figures.all().alias_moves == {"efficiency": len(moves(world))}
+
+
+def test_a_group_that_is_dropped_on_its_way_waits_as_much_as_one_can_whatever_its_links_carry(make):
+    world = make()
+    begin(world, GROUP, SENDERS)
+    rates = {GROUP: dict.fromkeys(SENDERS, 0.02 * GBIT)}
+    stream(world, rates, 40)
+    before = world.core.aliases.measured(GROUP)
+    assert before.queue < 0.25 and trees(world) == 1
+    loads = world.core.forest.loads
+    number = max(range(len(loads.bps)), key=lambda number: loads.bps[number])
+    link, background_bps = loads.links[number], float(loads.background_bps[number])
+    cable = (link.u, link.u_port, link.v, background_bps)
+    world.feed(LoadsMeasured((cable,), ((link.u, link.u_port),)))
+    stream(world, rates, 24)
+    assert moves(world)[0] == {"group": "239.1.2.3", "from": "pool", "by": "efficiency"}
+    world.feed(LoadsMeasured((cable,)))
+    stream(world, rates, 24)
+    assert world.core.aliases.measured(GROUP).queue < 0.25

@@ -42,6 +42,7 @@ class Fabric:
         self.core = MonitorCore(monitor or Monitor(), self.now, EPOCH_S + self.now)
         self.console = Console(self.core, self.change, lambda: self.now, lambda: {"outputs": {}}, Names())
         self.tx_bps: dict[tuple[int, int], float] = {}
+        self.tx_dropped: dict[tuple[int, int], int] = {}
         self.silent: set[int] = set()
         self.effects: list[Any] = []
         for dpid in (1, 2, 3):
@@ -76,6 +77,7 @@ class Fabric:
             octets = self.tx_bps.get((dpid, int(row["port_no"])), 0.0) / 8 * self.now
             row["counters"][3] = int(octets)
             row["counters"][1] = int(octets) // 1000
+            row["counters"][5] = self.tx_dropped.get((dpid, int(row["port_no"])), 0)
         rows["duration_s"], rows["duration_ns"] = int(self.now), int(self.now % 1 * 1e9)
         body = rows.tobytes()
         head = HEADER.pack(4, 19, 16 + len(body), xid, StatKind.PORT, 0)
@@ -123,6 +125,16 @@ def test_links_are_told_what_their_sending_ends_send(fabric: Fabric):
     assert last[1, 1, 3] == pytest.approx(4e8, rel=0.001)
     assert last[3, 2, 2] == pytest.approx(3e8, rel=0.001)
     assert last[3, 1, 1] == last[2, 1, 3] == 0
+
+
+def test_ports_to_switches_that_dropped_something_since_the_poll_before_are_told(fabric: Fabric):
+    assert {effect.dropping for effect in fabric.of(LoadsMeasured)} == {()}
+    fabric.effects.clear()
+    fabric.tx_dropped = {(3, 2): 7, (1, 2): 9}
+    fabric.run(35.0)
+    told = [(3, 2) in effect.dropping for effect in fabric.of(LoadsMeasured) if effect.loads[0][0] == 3]
+    assert told.count(True) == 1, "the next poll finds no more of them"
+    assert {port for effect in fabric.of(LoadsMeasured) for port in effect.dropping} == {(3, 2)}
 
 
 def test_parallel_cables_are_told_each_with_what_it_carries(fabric: Fabric):
