@@ -202,7 +202,7 @@ def test_what_was_found_stays_when_the_controller_is_gone_and_when_it_knows_the_
     fabric.stop()
     note = page.get_by_role("main").get_by_role("alert")
     expect(note).to_contain_text("the controller does not answer")
-    expect(note).to_contain_text("What was found before is shown.")
+    expect(note).to_contain_text("No such file or directory. What was found before is shown.")
     expect(page.get_by_role("region", name="What was found")).to_contain_text("Not heard of")
     expect(table(page, "packets").get_by_role("cell")).to_have_text(["2"])
     shot(page, "probes-gone")

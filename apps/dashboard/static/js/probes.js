@@ -69,7 +69,7 @@ export function Probes() {
           <input type="number" name="for" min="1" max=${LONGEST_S} step="1" value=${forS} onInput=${(event) => setForS(Number(event.target.value))} /></label>
         <div class="buttons"><button type="submit" class="button is-primary" disabled=${!script.trim()}>Run…</button></div>
       </form>
-      ${problem && html`<p class="note is-bad" role="alert">${problem.message}${found && " What was found before is shown."}</p>`}
+      ${problem && html`<p class="note is-bad" role="alert">${problem.message}${found && ". What was found before is shown."}</p>`}
       ${found && html`<${Found} found=${found} printed=${printed} isFollowed=${!problem} onStop=${() => order("DELETE", pathOf(found.id)).catch(setProblem)} />`}
     </div>
   </section>`;
