@@ -6,6 +6,7 @@ LOG, writes all that a search found into FOUND, and a line about it to standard 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -16,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from apps.cli.change_recorder import ChangeRecorder, kept_by_one, known_changes
+from apps.cli.change_recorder import ChangeRecorder, bound_log, kept_by_one, known_changes
 from apps.cli.common import InputError, OperationFailed
 from apps.cli.following import RETRY_S, followed
 from apps.cli.snapshot_socket import SocketSource
@@ -33,6 +34,9 @@ from controller.snapshot.reader import Snapshot
 
 NICE = 10
 """What serves hosts goes first."""
+
+LOG_BOUND_BYTES = 64 << 20
+"""Length of the log, some 400,000 changes, from which on what is old is taken out of it."""
 
 FIRST_S = 5.0
 """Time after the fabric was seen first until rules are looked for, which is not before some of it is there."""
@@ -107,6 +111,8 @@ def _searched(follower: _Follower, log: Path, found: Path, window_s: float) -> d
     from controller.policy_discovery.change_table import tabulate
 
     with follower.lock:
+        with contextlib.suppress(OSError):  # on a disk without room the long log goes on
+            bound_log(log, LOG_BOUND_BYTES)
         changes = read_changes([log]).changes
         kinds, labels = follower.inventory.kinds(), follower.inventory.labels()
     document = policies_of(tabulate(changes, None, window_s, kinds), LEAST_RESOURCES, labels)

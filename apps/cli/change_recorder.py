@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from apps.cli.change_file import COLUMNS
 from apps.cli.common import InputError, OperationFailed
 from apps.cli.text_files import file_faults, json_lines
-from apps.line_files import append_lines, cut_torn_line
+from apps.line_files import append_lines, cut_torn_line, replace_file
 from apps.locks import LockHeld, lock
 from controller.policy_discovery.configuration import (
     SECTIONS,
@@ -62,6 +62,30 @@ def known_changes(path: Path) -> dict[Resource, Properties]:
         kind, name, what, new = texts
         known.setdefault(Resource(str(kind), str(name)), {})[str(what)] = str(new)
     return known
+
+
+def bound_log(path: Path, bound_bytes: int) -> bool:
+    """Write a longer log anew, with the newest half of what it may take; tell whether that was done.
+
+    Of what is older only the last line of each property that is still set stays: who goes on with the file knows from
+    it how the fabric is. What somebody else appends meanwhile is lost; OSError leaves the file as it was.
+    """
+    if path.stat().st_size <= bound_bytes:
+        return False
+    lines = path.read_bytes().splitlines(keepends=True)
+    left_bytes, first = bound_bytes // 2, len(lines)
+    while first and left_bytes >= len(lines[first - 1]):
+        first -= 1
+        left_bytes -= len(lines[first])
+    last: dict[tuple[str, str, str], bytes] = {}
+    for line in lines[:first]:
+        fields = json.loads(line)
+        setting = (fields["type"], fields["resource"], fields["property"])
+        last.pop(setting, None)
+        if fields["new"]:
+            last[setting] = line
+    replace_file(path, b"".join([*last.values(), *lines[first:]]))
+    return True
 
 
 class Follower(Protocol):
