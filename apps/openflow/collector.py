@@ -6,11 +6,11 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-COLLECTOR_THRESHOLDS = (2_000, -1, 18_000)
-"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 2,000 new objects at most, which the caches
-of the processor still have, and at each of them once: below 0 it takes the second generation with the first every
-time, and what is still there counts as old. At all objects it looks once for 36 million that stay; by default it
-would do so often enough to double the cost of a join."""
+COLLECTOR_THRESHOLDS = (12_000, -1, 3_000)
+"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most, and at each of
+them once: below 0 it takes the second generation with the first every time, and what is still there counts as old. At
+all objects it looks once for 36 million that stay; by default it would do so often enough to double the cost of a
+join."""
 
 
 @contextmanager

@@ -24,14 +24,14 @@ def _live(*names: str) -> tuple[str, ...]:
 
 LONGEST = _live(
     *("how_to", "installation", "cluster_faults", "routers", "vlans", "cluster", "check", "shares", "return"),
-    *("allocator", "repair", "guard", "cluster_upgrade", "queues", "aliases"),
+    *("allocator", "repair", "guard", "cluster_upgrade", "queues", "aliases", "maintenance", "anomaly"),
 )
 """Live modules that take a minute or more: they begin first, so that none is left over when all else has ended."""
 
 UNHURRIED = frozenset(
     _live(
         *("how_to", "installation", "shares", "allocator", "full_disk", "mn", "tls"),
-        *("dashboard", "alarms", "events", "recording"),
+        *("dashboard", "alarms", "events", "recording", "paths_by_metric"),
     )
 )
 """Live modules all of whose tests are marked as unhurried: they count no packets."""
