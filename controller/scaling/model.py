@@ -8,7 +8,7 @@ an application has tiers, a tier has members (virtual machines there, monitors h
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, inf
+from math import ceil
 from typing import NamedTuple, Protocol, TypeAlias
 
 Chance: TypeAlias = Callable[[], float]
@@ -27,7 +27,7 @@ class TierReading(NamedTuple):
     usages
         Of each member, how much of its scarcest resource is taken; from 0 on, 1 being all of it.
     lateness
-        The 99th percentile of how late results were, as a part of the SLO's own unit (see `PoolReading`).
+        The 99th percentile of how late results were, in the unit of the SLO.
     errors
         Results that were given up.
     """
@@ -105,11 +105,14 @@ class PoolBounds(NamedTuple):
         if advice is None:
             return None
         members = reading.tiers[advice.tier].members
-        spare = max(0, self.limit - sum(tier.members for tier in reading.tiers))
-        change = min(advice.change, spare) if advice.change > 0 else max(advice.change, self.least - members)
-        if advice.change < 0:
-            change = min(change, 0)
+        if advice.change > 0:
+            change = min(advice.change, max(0, self.limit - sum(tier.members for tier in reading.tiers)))
+        else:
+            change = max(advice.change, min(0, self.least - members))
         return advice._replace(change=change) if change else None
+
+
+DEFAULT_BOUNDS = PoolBounds()
 
 
 class Learner(Protocol):
@@ -124,8 +127,7 @@ class Learner(Protocol):
 
 def members_for(load: float, fill: float = 1.0) -> int:
     """Return how many members take a load where each is to be busy for this part of the time; at least 1."""
-    wanted = load / fill
-    return max(1, ceil(wanted - 1e-9)) if wanted < inf else 1
+    return max(1, ceil(load / fill - 1e-9))
 
 
 def reward_of(reading: PoolReading, gamma: float) -> float:

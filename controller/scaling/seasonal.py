@@ -71,7 +71,7 @@ class SeasonalQ:
         if self._last is None or self._last[0] + 1 != reading.number:
             return
         _, state, head_room, loads, wanted = self._last
-        if any(tier.members < want for tier, want in zip(reading.tiers, wanted, strict=True)):
+        if tuple(tier.members for tier in reading.tiers) != wanted:
             return
         cost = sum(tier.members for tier in reading.tiers) / max(sum(loads), 1.0)
         cost += 0.0 if reading.is_met else MISS_COST

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.scaling.model import Learner, PoolBounds, PoolReading, ScalingAdvice, TierReading
+from controller.scaling.model import DEFAULT_BOUNDS, Learner, PoolBounds, PoolReading, ScalingAdvice, TierReading
 
 STEPS = 5
 """Steps of an interval."""
@@ -105,7 +105,7 @@ def run_scaling(
     learner: Learner,
     seed: int = 0,
     slo: float = 0.25,
-    bounds: PoolBounds = PoolBounds(),  # noqa: B008
+    bounds: PoolBounds = DEFAULT_BOUNDS,
     weights: Sequence[float] = (1.0,),
 ) -> ScalingRun:
     """Run a pool under a learner; what it advises after an interval holds from the next one on.
@@ -145,7 +145,7 @@ class SimulatedTier:
     def interval(self, load: float, generator: np.random.Generator) -> TierReading:
         """Go through an interval of this load, and return how it went."""
         late = errors = 0.0
-        for variation in generator.normal(1.0, STEP_VARIATION, STEPS):
+        for variation in generator.normal(1.0, STEP_VARIATION, STEPS).tolist():
             work = self._queued + max(0.0, load * self._weight * variation)
             usage = work / self.members
             self._queued = max(0.0, work - self.members)
