@@ -15,9 +15,9 @@ import pytest
 from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import network_of
-from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.emulation.network import EmulatedFabric
 from apps.status_client import query
-from topology.generators import make
+from fat_tree import measured_fat_tree
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 FRAMEWORK = "os-ken"
@@ -77,18 +77,10 @@ class Fabric:
 
 @pytest.fixture(scope="module")
 def sending(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
-    policy = tmp_path_factory.mktemp("allocator") / "policy.yaml"
-    policy.write_text(POLICY)
-    apps = ("multicast", "unicast", "monitor", "allocator")
     with ExitStack() as stack:
-        controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
-        fabric = stack.enter_context(
-            EmulatedFabric(make("fattree", {"k": 4}), controller=controller, patch_links=True)
+        fabric, controller = stack.enter_context(
+            measured_fat_tree(framework, tmp_path_factory.mktemp("allocator"), POLICY)
         )
-        controller.wait_discovered(fabric)
-        fabric.wait_addresses()
-        fabric.announce()
-        controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
         target = fabric.address("h16")
         with network_of(fabric.pid("h16")):
             server = subprocess.Popen(["iperf", "-s", "-u"], stdout=subprocess.DEVNULL)

@@ -13,9 +13,9 @@ import pytest
 
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import network_of
-from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.emulation.network import EmulatedFabric
 from apps.status_client import query
-from topology.generators import make
+from fat_tree import measured_fat_tree
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
@@ -63,18 +63,7 @@ class Uplinks:
 
 @pytest.fixture(scope="module")
 def uplinks(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uplinks]:
-    policy = tmp_path_factory.mktemp("paths") / "policy.yaml"
-    policy.write_text(POLICY)
-    apps = ("multicast", "unicast", "monitor", "allocator")
-    with ExitStack() as stack:
-        controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
-        fabric = stack.enter_context(
-            EmulatedFabric(make("fattree", {"k": 4}), controller=controller, patch_links=True)
-        )
-        controller.wait_discovered(fabric)
-        fabric.wait_addresses()
-        fabric.announce()
-        controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
+    with measured_fat_tree(framework, tmp_path_factory.mktemp("paths"), POLICY) as (fabric, controller):
         fabric.join("h16", GROUP)
         yield Uplinks(fabric, controller)
 
