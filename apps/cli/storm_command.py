@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.cli.perf_console import add_socket, socket_path
 from apps.cli.progress import ProgressBar
+from apps.cli.storm_refusals import JoinsRefused, refusals
 from apps.storm.player import LEAVES_AGAIN_S, StormFailed, StormPlayer
 from controller.config.terms import parse_host_port
 from controller.storm.attempts import RequestState
@@ -91,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write a line of JSON for each host: attempts and times"
     )
+    add_socket(parser)
 
 
 class _Played(NamedTuple):
@@ -99,6 +102,9 @@ class _Played(NamedTuple):
     leaves: Waits | None
     joins: Sequence[tuple[PlannedJoin, RequestState]]
     keeps: bool
+    refused: Sequence[JoinsRefused] = ()
+    unknown: str = ""
+    """Why it is not known whether the policy refused those who were not served."""
 
     def document(self) -> dict[str, Any]:
         peak = peak_per_s(self.order)
@@ -113,6 +119,7 @@ class _Played(NamedTuple):
             "under_way_at_most": outcome.busiest,
             "room_needed": round(room_needed(mean_ms / 1000, peak), 3) if mean_ms and isfinite(peak) else None,
             "played_late_p99_ms": outcome.late_p99_ms,
+            "refused": [each._asdict() for each in self.refused],
             "keeps_goal": self.keeps,
         }
 
@@ -182,7 +189,23 @@ def _play(player: StormPlayer, order: StormOrder, args: argparse.Namespace, host
         times_s = [join.at_s for join in plan_storm(order._replace(off_pct=0), hosts, args.groups, args.seed + 1)]
         leaves = waits_of(player.leave(times_s, args.attempts, max(args.again_s, LEAVES_AGAIN_S)))
     joins = list(zip(planned, states, strict=True))
-    return _Played(order, outcome, leaves, joins, outcome.keeps(args.slo_ms))
+    played = _Played(order, outcome, leaves, joins, outcome.keeps(args.slo_ms))
+    return _with_refusals(args, player, played) if outcome.unserved else played
+
+
+def _with_refusals(args: argparse.Namespace, player: StormPlayer, played: _Played) -> _Played:
+    """Add what the controller says of those who were not served, while they still ask."""
+    unserved = [player.asked(join) for join, state in played.joins if state.done_s is None]
+    if args.remote is not None and args.socket is None:
+        return played._replace(unknown="it runs elsewhere; `vsrt show refusals` there tells it")
+    path = socket_path(args)
+    try:
+        refused = refusals(path, unserved)
+    except OperationFailed as error:
+        return played._replace(unknown=f"{error} (--socket names its socket)")
+    limits = "limits of a port or host may have, which `vsrt show status` counts"
+    unknown = "" if refused else f"the controller at {path} shows none of them as refused; {limits}"
+    return played._replace(refused=refused, unknown=unknown)
 
 
 def _write(path: Path, played: _Played) -> None:
@@ -231,6 +254,11 @@ def _tell(args: argparse.Namespace, played: Sequence[_Played]) -> None:
     if last["played_late_p99_ms"] > LATE_SHARE * args.slo_ms:
         late = f"{last['played_late_p99_ms']:g} ms"
         print(f"vsrt: this machine was {late} late itself (p99): the waits are its own in part", file=sys.stderr)
+    for refusal in played[-1].refused:
+        print(refusal.text)
+    if played[-1].unknown:
+        told = f"{played[-1].outcome.unserved:,} joins were not served"
+        print(f"vsrt: {told}. Whether the policy refused them: {played[-1].unknown}.", file=sys.stderr)
     if args.step is not None:
         print("no storm keeps the goal" if largest is None else f"the largest storm that keeps it: {largest:,} joins")
     else:

@@ -12,6 +12,7 @@ from apps.simulated_fabric.hosts import SimulatedHost, SimulatedHosts
 from apps.simulated_fabric.watch import destination
 from controller.storm.attempts import HostVerb, RequestState, StormRequests
 from controller.storm.plan import PlannedJoin
+from controller.wire.addresses import format_ip, format_mac
 
 QUIET_S = 2.0
 """No edit for so long, and all confirmed: the controller has taken all switches in."""
@@ -37,6 +38,15 @@ Progress = Callable[[str, int, int], None]
 
 class StormFailed(Exception):  # noqa: N818
     """A storm that could not be played; the text says why."""
+
+
+class AskedJoin(NamedTuple):
+    """A join as it was asked for: at which port, by whom (``00:00:00:00:00:00``), of which group (``239.1.1.1``)."""
+
+    dpid: int
+    port_no: int
+    mac: str
+    group: str
 
 
 class _Request(NamedTuple):
@@ -106,6 +116,11 @@ class StormPlayer:
         states = self._play("joins", asked, [(join.at_s, join.is_off) for join in planned], attempts, again_s)
         self._members += [each for each, state in zip(asked, states, strict=True) if state.done_s is not None]
         return states
+
+    def asked(self, join: PlannedJoin) -> AskedJoin:
+        """Return a planned join as the controller knows it."""
+        host = self._hosts.all[join.host]
+        return AskedJoin(*host.end, format_mac(host.mac), format_ip(group_of(join.group)))
 
     def leave(self, times_s: Sequence[float], attempts: int, again_s: float) -> list[RequestState]:
         """Have those leave that were served, at these times, as many as there are, and return what became of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.config.document import Node, Sequence
+from controller.config.document import Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.policy import AddressPool
 from controller.config.read import NodeReader, step
@@ -18,13 +18,17 @@ MAX_POOLS = 1024
 MAX_RANGES = 64
 """Ranges that one pool may have."""
 
+EXAMPLE_RANGE = " such as 239.10.0.0/24"
+EXAMPLE_RANGES = " such as [239.10.0.0/24, 239.10.1.0/24]"
+EXAMPLE_POOLS = " such as {video: [239.10.0.0/24, 239.10.1.0/24]}"
+
 SHORTEST_V6 = 16
 """Bits of the shortest IPv6 range: of one scope and one set of flags (RFC 4291, 2.7)."""
 
 
 def read_pools(reader: NodeReader, node: Node, path: str) -> tuple[AddressPool, ...]:
     """Return the pools of a mapping of names to lists of ranges, in its order."""
-    found = reader.entries(node, path, "a mapping of pools to lists of ranges") or {}
+    found = reader.entries(node, path, f"a mapping of pools to lists of ranges{EXAMPLE_POOLS}") or {}
     if len(found) > MAX_POOLS:
         reader.faults.error(node.line, path, f"{len(found)} pools; at most {MAX_POOLS} are supported")
         return ()
@@ -48,17 +52,18 @@ def _ranges(reader: NodeReader, node: Node, path: str, known: list[tuple[Prefix,
         reader.faults.error(node.line, path, f"{len(node.items)} ranges; at most {MAX_RANGES} are supported")
         return ()
     if isinstance(node, Sequence) and not node.items:
-        reader.faults.error(node.line, path, "no ranges, so that there is no address to be given")
+        text = f"no ranges, so that there is no address to be given; write a list{EXAMPLE_RANGES}"
+        reader.faults.error(node.line, path, text)
     found: list[Prefix] = []
 
     def one(child: Node, own_path: str) -> None:
-        text = reader.text(child, own_path, "a group or prefix of groups")
+        text = reader.text(child, own_path, f"a group or prefix of groups{EXAMPLE_RANGE}")
         if text is None:
             return
         try:
             prefix = _prefix(text)
         except ValueError as error:
-            reader.faults.error(child.line, own_path, str(error))
+            reader.faults.error(child.line, own_path, f"{error}; write a group or prefix{EXAMPLE_RANGE}")
             return
         for other, line in known:
             if other.contains(prefix.network) or prefix.contains(other.network):
@@ -73,8 +78,19 @@ def _ranges(reader: NodeReader, node: Node, path: str, known: list[tuple[Prefix,
         known.append((prefix, child.line))
         found.append(prefix)
 
-    reader.items(node, path, "a list of groups and prefixes of groups", one)
+    reader.items(node, path, f"a list of groups and prefixes of groups{_example(node)}", one)
     return tuple(found)
+
+
+def _example(node: Node) -> str:
+    """Return how a list is written: of the one range that stands in its place, or of any."""
+    if not isinstance(node, Scalar):
+        return EXAMPLE_RANGES
+    try:
+        prefix = str(parse_group_prefix(node.text))
+    except ValueError:
+        return EXAMPLE_RANGES
+    return f' such as ["{prefix}"]' if ":" in prefix else f" such as [{prefix}]"
 
 
 def _prefix(text: str) -> Prefix:

@@ -54,6 +54,25 @@ def test_faults_have_their_line(entry: str, at: str, message: str):
     assert message in text
 
 
+@pytest.mark.parametrize(
+    ("section", "right"),
+    [
+        ("[239.10.0.0/24]", "{video: [239.10.0.0/24, 239.10.1.0/24]}"),
+        ("\n  video: 239.9.0.0/24", "[239.9.0.0/24]"),
+        ("\n  video: 'ff15::2:0/112'", '["ff15::2:0/112"]'),
+        ("\n  video: 7", "[239.10.0.0/24, 239.10.1.0/24]"),
+        ("\n  video: []", "[239.10.0.0/24, 239.10.1.0/24]"),
+        ("\n  video: [10.0.0.0/8]", "239.10.0.0/24"),
+        ("\n  video: [7]", "239.10.0.0/24"),
+    ],
+)
+def test_a_fault_shows_what_is_right_and_that_is_taken(section: str, right: str):
+    _line, _field, text = fault_of(f"version: 1\npools: {section}\n")
+    assert f"such as {right}" in text
+    entry = right if right.startswith("{") else "{video: %s}" % (right if right.startswith("[") else f"[{right}]")
+    assert load_policy(f"version: 1\npools: {entry}\n").pools
+
+
 def test_a_range_of_another_pool_is_refused_with_its_line():
     line, field, text = fault_of("version: 1\npools:\n  a: [239.10.0.0/16]\n  b: [239.10.7.0/24]\n")
     assert (line, field, text) == (4, "pools.b[0]", "239.10.7.0/24 has addresses of 239.10.0.0/16 on line 3")

@@ -88,6 +88,37 @@ def test_who_is_refused_is_not_served_and_that_misses_any_goal(capsys: pytest.Ca
         assert played["attempts"]["2"] >= 18
 
 
+@pytest.mark.parametrize(
+    ("policy", "rule", "line"),
+    [
+        ("version: 1\n", "default", None),
+        ("version: 1\ndefault: deny\n", "default", 2),
+        (
+            "version: 1\ndefault: allow\nrules:\n"
+            "  - {name: not-here, groups: [239.0.0.0/8], role: any, hosts: [any], action: deny}\n",
+            "not-here",
+            4,
+        ),
+    ],
+)
+def test_what_of_the_policy_refused_them_is_said(
+    policy: str, rule: str, line: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--joins", "12", "--attempts", "1", "--again-s", "0.5", "--shape", "burst")
+    with controller("vsrt-os-ken", policy) as process:
+        storm(process, *few, "--step", "6", "--socket", str(process.socket), status=1)
+        told = capsys.readouterr().out
+        place = ".yaml)" if line is None else f".yaml, line {line})"
+        (refused,) = [text for text in told.splitlines() if "the policy refused" in text]
+        assert f"the policy refused 12 joins by {rule!r} (" in refused and place in refused
+        assert told.splitlines()[-1] == "no storm keeps the goal"
+        storm(process, *few, "--socket", str(process.socket), "--json", status=1)
+        ((found,),) = [each["refused"] for each in json.loads(capsys.readouterr().out)["storms"]]
+        assert (found["rule"], found["line"], found["joins"]) == (rule, line, 12)
+        storm(process, *few, "--socket", str(process.socket.with_name("none")), status=1)
+        assert "12 joins were not served. Whether the policy refused them: " in capsys.readouterr().err
+
+
 def test_a_controller_that_has_members_of_the_groups_is_told_of(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
