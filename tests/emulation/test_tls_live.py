@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,9 @@ from apps.cli.snapshot_socket import SocketSource
 from apps.emulation.controller import RYU_TLS_OPTIONS, TLS_OPTIONS, ControllerProcess, Framework
 from apps.emulation.namespace import private_network
 from apps.emulation.ovs import PrivateOpenVSwitch
-from apps.emulation.processes import run
+from apps.emulation.processes import EmulationError, run
 from apps.tls_files import TlsFiles
+from certificates import Authority
 from controller.snapshot.reader import Fields
 from how_to import blocks
 
@@ -149,6 +151,11 @@ def test_switches_are_let_in_by_their_certificates_alone(
         renewed = pki.issue(f"renewed-{framework}", "controller")
         shutil.copy(renewed[0], certificate)
         until(alarms)
+        assert f"certificate: {certificate} with key {key}: key values mismatch" in alarms()[0]
+        run("ovs-vsctl", "--timeout=10", "del-controller", "tls1")
+        until(lambda: not known(DPIDS[0])["connected"])
+        connect("tls1")
+        until(lambda: known(DPIDS[0])["connected"])  # by the pair that was read before
         shutil.copy(renewed[1], key)
         until(lambda: not alarms())
         connect("tls2")
@@ -173,6 +180,25 @@ def test_switches_are_let_in_by_their_certificates_alone(
         until(lambda: all(known(dpid)["connected"] for dpid in DPIDS))
         lists.write_text("no list")
         until(lambda: any("the file has no revocation list" in text for text in alarms()))
+
+
+@pytest.mark.each_framework
+@pytest.mark.parametrize("case", ["another's key", "expired"])
+def test_no_controller_starts_with_a_certificate_that_has_expired_or_that_its_key_does_not_fit(
+    framework: Framework, pki: Pki, tmp_path: Path, case: str
+) -> None:
+    certificate, key = pki.made("controller")[0], pki.made("leaf1")[1]
+    said = f"certificate: {certificate} with key {key}: key values mismatch"
+    if case == "expired":
+        certificate, key = Authority(tmp_path).issue("over", days=-1)
+        said = f"certificate: {certificate}: certificate has expired"
+    tls = TlsFiles(certificate, key)
+    with (
+        private_network(),
+        pytest.raises(EmulationError, match=re.escape(said)),
+        ControllerProcess(PORT, framework=framework, apps=("multicast",), tls=tls),
+    ):
+        pass
 
 
 @pytest.mark.each_framework

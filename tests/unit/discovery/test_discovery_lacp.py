@@ -343,6 +343,20 @@ def test_a_leg_in_another_fabric_is_told_to_be_out_of_step(make_world: Callable[
     assert roles(world) == [PortRole.EDGE] * 2
 
 
+def test_a_leg_that_is_refused_is_told_so_before_the_host_speaks_again(make_world: Callable[..., World]):
+    world = started(make_world, group())
+    bonded = Bonded(world)
+    bonded.live(1.0)
+    world.port((1, 1), False)
+    bonded.live(2.0)
+    assert roles(world) == [PortRole.EDGE] * 2
+    del world.sent[:]
+    world.run(1.05)
+    assert world.core.counters["aggregation-leg-elsewhere"] == 1
+    said = [(packet.dpid, pdu.actor.state) for packet in world.sent if isinstance(pdu := decode(packet.data), Lacpdu)]
+    assert not [state for dpid, state in said if dpid == LEGS[1][0]][-1] & SYNCHRONIZATION
+
+
 def test_a_host_is_announced_by_a_leg_that_works(make_world: Callable[..., World]):
     world = started(make_world, group())
     bonded = Bonded(world)

@@ -400,3 +400,39 @@ def test_a_policy_without_the_group_refuses_no_port(make_world: Callable[..., Wo
     world.feed(DiscoveryChanged(settings()))
     world.run(1.0)
     assert active(world, LEGS) == list(LEGS)
+
+
+def test_a_policy_that_names_legs_of_two_fabrics_refuses_one_at_once(make_world: Callable[..., World]):
+    world = apart(make_world, "static")
+    world.feed(DiscoveryChanged(settings()))
+    world.port((1, 1), False)
+    world.run(6.0)
+    assert (refused(world), active(world, LEGS)) == ([], list(LEGS))
+    world.feed(DiscoveryChanged(settings(*LEGS)))
+    assert (len(refused(world)), active(world, LEGS)) == (1, [LEGS[0]])
+
+
+def test_a_leg_that_is_down_is_not_told_to_be_in_another_fabric(make_world: Callable[..., World]):
+    world = apart(make_world, "static")
+    world.port(LEGS[1], False)
+    world.port((1, 1), False)
+    world.run(6.0)
+    assert refused(world) == []
+    world.port(LEGS[1], True)
+    world.run(6.0)
+    assert len(refused(world)) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_refused_leg_that_comes_back_after_the_others_were_lost_is_taken_at_once(
+    make_world: Callable[..., World], mode: str
+):
+    world = apart(make_world, mode)
+    world.port((1, 1), False)
+    world.run(6.0)
+    for leg in LEGS[::-1]:
+        world.port(leg, False)
+    world.port(LEGS[1], True)
+    world.host(A, LEGS[1], IP_A)
+    world.say(A, IP_A, LEGS[1])
+    assert (active(world, LEGS), place(world, A)) == ([LEGS[1]], LEGS[1])

@@ -111,8 +111,13 @@ def test_ports_of_two_vlans_that_a_foreign_switch_joins_are_told_and_one_is_held
     assert "which is in VLAN storage without a tag: it is held discarding" in text
 
 
-def test_ports_of_one_vlan_that_a_foreign_switch_joins_are_held_and_no_mismatch(make_vlans):
-    world = make_vlans({(1, 3): ACCESS_10, (2, 2): ACCESS_10})
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(ACCESS_10, ACCESS_10), (TRUNK, ACCESS_10), (ACCESS_10, TRUNK)],
+    ids=["one VLAN", "low has none", "high has none"],
+)
+def test_ports_that_a_foreign_switch_joins_and_that_do_not_differ_are_held_and_no_mismatch(make_vlans, low, high):
+    world = make_vlans({(1, 3): low, (2, 2): high})
     world.segments.append({(1, 3), (2, 2)})
     world.run(10.0)
     assert len([notice for notice in world.notices if notice.kind == "segment-looped"]) == 1
@@ -130,3 +135,12 @@ def test_two_switches_cabled_at_ports_of_different_vlans_are_told_and_linked_all
     assert fields == {"dpid": 1, "port_no": 3}
     assert "is in VLAN storage without a tag by the policy, and is cabled to port 2:2 of the fabric" in text
     assert "which is in the fabric's own domain" in text
+
+
+@pytest.mark.parametrize("ports", [{(1, 3): ACCESS_10, (2, 2): ACCESS_10}, {(1, 3): ACCESS_10}, {(2, 2): ACCESS_10}])
+def test_a_cable_of_whose_ends_the_policy_names_one_vlan_or_only_one_end_is_no_mismatch(make_vlans, ports):
+    world = make_vlans({**ports, (1, 4): ACCESS_10})
+    world.cable((1, 3), (2, 2))
+    world.run(2.0)
+    assert len([event for event in world.events if isinstance(event, LinkUp)]) == 1
+    assert told(world) == []
