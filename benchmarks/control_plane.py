@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from controllers import controller
 from fabric_simulator.process import cpu_s
-from measure import Measurement, report
+from measure import Measurement, report, touch_memory
 
 from apps.simulated_fabric.lone import LoneSwitch, punted
 from apps.simulated_fabric.messages import FLOW_MOD
@@ -73,6 +73,7 @@ def _prepare(name: str, address: tuple[str, int]) -> LoneSwitch:
         query = Query(4, 2, _mac(1), _address(1), None, (), 10.0, False, None, None)
         switch.say([punted(1, encode(query))])
         switch.run_for(1.0)
+    touch_memory()
     return switch
 
 
