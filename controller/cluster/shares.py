@@ -3,6 +3,7 @@
 A share is the key of a switch: its owner, an epoch that rises with each owner, and the former owner for as long as it
 has not said that it polls no more. The manager alone gives a share another owner, by a transaction that has its own
 key's revision as a condition. It gives away at once what a monitor had that is gone, which is when its lease is over.
+While the store is silent the next owner takes a former one for gone when such a lease would be over.
 
 A monitor polls while its lease is confirmed, and while the store gives no answer, for then nobody can be given its
 share but where this monitor alone is cut off; rows of the history have the epoch, by which what two polled is told
@@ -131,6 +132,7 @@ class ShareCore(Leasing):
         self._held: dict[int, int] = {}
         self._owned: dict[int, Share] = {}
         self._overtaken_epochs: dict[int, int] = {}
+        self._awaited_since_s: dict[tuple[int, int], float] = {}
         self._ending: set[int] = set()
         self._due_s: dict[int, float] = {}
         self._is_leaving = False
@@ -165,6 +167,7 @@ class ShareCore(Leasing):
         due = [*self._lease_deadlines(), self._until_s]
         if self._waits_since_s is not None:
             due += [self._steady_since_s + STEADY_S, self._waits_since_s + STEADY_BOUND_S]
+        due += [since_s + self._lease_s for since_s in self._awaited_since_s.values()]
         return min((at_s for at_s in due if at_s > self._decided_s), default=None)
 
     @property
@@ -298,11 +301,12 @@ class ShareCore(Leasing):
         if is_current and self._lease_until_s > now:
             self._until_s = max(self._until_s, self._lease_until_s)
         if is_current and now < self._until_s:
-            lost, overtaken = self._lost(), self._overtaken()
-            self._change(self._own() | lost)
+            lost, overtaken, own = self._lost(), self._overtaken(), self._own(now)
+            self._change(own | lost)
+            unheard = {dpid: share._replace(former="", due_in_s=0.0) for dpid, share in own.items() if share.former}
             if now >= self._retry_s:
                 self._acknowledge(now)
-                self._put_shares(Purpose.CLAIM, lost | overtaken, (), now)
+                self._put_shares(Purpose.CLAIM, lost | overtaken | unheard, (), now)
                 self._manage(now)
         if self._until_s != self._told_until_s:
             self._told_until_s = self._until_s
@@ -320,11 +324,24 @@ class ShareCore(Leasing):
         if self._registered_lease == self._lease and not self._is_known:
             self._ask(Purpose.READ, ReadPage(self._keys.share), now, (self._lease, ()))
 
-    def _own(self) -> dict[int, Share]:
-        """Return the shares that are this monitor's to poll."""
-        me = self._settings.incarnation
+    def _own(self, now: float) -> dict[int, Share]:
+        """Return the shares that are this monitor's to poll.
+
+        A former owner is waited for until it says that it polls no more, or the manager that it is gone; while
+        neither can be heard, for the store is silent, for as long as a lease lasts.
+        """
+        me, awaited = self._settings.incarnation, self._awaited_since_s
+        own = {dpid: share for dpid, share in self.view.shares().items() if share.incarnation == me}
+        self._awaited_since_s = {
+            (dpid, share.epoch): awaited.get((dpid, share.epoch), now) for dpid, share in own.items() if share.former
+        }
+        is_unheard = self._was_silent_of_late(now, self._lease_s)
         return {
-            dpid: share for dpid, share in self.view.shares().items() if share.incarnation == me and not share.former
+            dpid: share
+            for dpid, share in own.items()
+            if not share.former
+            or self._held.get(dpid) == share.epoch
+            or (is_unheard and now >= self._awaited_since_s[dpid, share.epoch] + self._lease_s)
         }
 
     def _lost(self) -> dict[int, Share]:

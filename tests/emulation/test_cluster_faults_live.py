@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from apps.emulation import processes
-from apps.emulation.cluster import FABRIC, EtcdServer, wait_that
+from apps.emulation.cluster import FABRIC, PEER_PORT, EtcdServer, wait_that
 from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
 from controller.cluster.engine import Committed, PutKey, Transaction
@@ -57,6 +57,28 @@ def test_a_leader_whose_machine_is_cut_off_gives_way(clustered: Callable[..., Cl
     net.leader.wait_log(BEGINS_ANEW, SETTLED_S)
     net.leader.wait_log("leads fabric", SETTLED_S, count=2)
     assert net.cluster.leader() == now
+    net.check_nothing_lost()
+
+
+def test_a_leader_whom_the_store_alone_hears_keeps_the_lead(clustered: Callable[..., Clustered]) -> None:
+    """The others do not hear it, and challenge it: it puts its key again as often."""
+    net = clustered(3)
+
+    def revision() -> int:
+        held = {each.key: each.revision for each in net.cluster.store.read(Keys(FABRIC).lead).held}
+        return held[Keys(FABRIC).leader]
+
+    revisions = {revision()}
+
+    def has_answered() -> bool:
+        revisions.add(revision())
+        return len(revisions) > 2
+
+    lose(f"ip daddr {net.address(net.before.member)} tcp dport {PEER_PORT}")
+    wait_that("it has answered two challenges", has_answered, SETTLED_S)
+    net.join("h5")
+    net.wait_more("h3", LINK_SILENT_PACKETS)
+    assert net.cluster.leader() == net.before
     net.check_nothing_lost()
 
 
@@ -126,6 +148,28 @@ def test_a_store_without_space_is_as_one_that_is_silent(clustered: Callable[...,
     net.check_nothing_lost()
 
 
+def test_a_store_without_a_majority_is_as_one_that_is_silent(clustered: Callable[..., Clustered]) -> None:
+    """One server of three is left, which answers with errors: nothing is set, nobody follows a leader that ends."""
+    net = clustered(of_cluster={"store": EtcdServer(3)})
+    gone = net.cluster.store.servers[1:]
+    for server in gone:
+        server.kill()
+    net.leader.wait_log("store does not answer", SETTLED_S)
+    net.join("h5")
+    refused = query(net.leader.socket, {"do": "switch-drain", "dpid": net.fabric.dpid("s3")})
+    assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
+    net.leader.kill()
+    net.fabric.join("h6", GROUP)
+    net.wait_more("h3", LINK_SILENT_PACKETS)
+    assert net.received("h6") == 0
+    for server in gone:
+        server.launch()
+    net.cluster.store.wait()
+    net.wait_other_leader()
+    net.wait_received("h6", SETTLED_S)
+    net.check_nothing_lost()
+
+
 def test_a_store_whose_leader_is_killed_costs_no_lead(clustered: Callable[..., Clustered]) -> None:
     net = clustered(of_cluster={"store": EtcdServer(3)})
     net.cluster.store.wait_leading().kill()
@@ -181,8 +225,11 @@ def test_links_whose_frames_are_lost_at_a_take_over_count_as_there(clustered: Ca
     net.check_nothing_lost()
 
 
-def test_a_switch_that_reconnects_or_restarts_is_read_and_written_anew(clustered: Callable[..., Clustered]) -> None:
-    net = clustered()
+@pytest.mark.parametrize("protocols", ["OpenFlow13", "OpenFlow10"])
+def test_a_switch_that_reconnects_or_restarts_is_read_and_written_anew(
+    clustered: Callable[..., Clustered], protocols: str
+) -> None:
+    net = clustered(protocols=protocols)
     net.fabric.control_down("s3")
     net.leader.wait_until("status", lambda status: status["switches"] == 2, SETTLED_S)
     net.fabric.control_up("s3")

@@ -39,8 +39,11 @@ def test_a_leader_is_killed_while_a_stream_runs_and_a_host_joins(
     net.check_nothing_lost()
 
 
-def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(clustered: Callable[..., Clustered]) -> None:
-    net = clustered()
+@pytest.mark.parametrize("protocols", ["OpenFlow13", "OpenFlow10"])
+def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
+    clustered: Callable[..., Clustered], protocols: str
+) -> None:
+    net = clustered(protocols=protocols)
     stopped = net.leader.pid
     os.kill(stopped, signal.SIGSTOP)
     net.join("h5")

@@ -17,7 +17,7 @@ from apps.emulation.network import EmulatedFabric
 from apps.status_client import query
 from fat_tree import measured_fat_tree
 
-pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+pytestmark = [pytest.mark.emulation, pytest.mark.each_framework, pytest.mark.unhurried]
 
 CAPACITY_BPS = 3e6
 RATE_BPS = 2.4e6

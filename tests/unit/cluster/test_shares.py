@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cluster_shares
 import pytest
 from cluster_shares import PATIENCE_S, calm, history, owners
-from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode, counted_rows
+from simulated_monitors import FABRIC, INTERVAL_S, LEASE_S, MonitoredFabric, MonitorNode, counted_rows
 
 from controller.cluster.draining import DrainRefused
 from controller.cluster.engine import KeyValue, PutKey, Transaction
@@ -338,7 +338,7 @@ def all_hold(seeds: range) -> bool:
 
 
 def test_one_that_does_not_wait_for_the_former_owner_is_found(monkeypatch: pytest.MonkeyPatch):
-    def own(shares: ShareCore) -> dict[int, Share]:
+    def own(shares: ShareCore, _now: float) -> dict[int, Share]:
         me = shares._settings.incarnation
         return {dpid: share for dpid, share in shares.view.shares().items() if share.incarnation == me}
 
@@ -408,3 +408,41 @@ def test_a_run_that_another_of_its_name_has_followed_is_not_waited_for(fabric: M
     node.start()
     fabric.run(fabric.now + 4.0)
     until(fabric, lambda: had <= {dpid for epochs in fabric.shares().values() for dpid in epochs}, STEADY_S)
+
+
+def test_who_has_a_switch_next_begins_when_the_lease_of_the_former_one_would_be_over_in_a_store_that_is_silent(
+    fabric: MonitoredFabric,
+):
+    gone = another(fabric)
+    had = set(gone.epochs)
+    gone.engine.fault = RequestFault.REQUEST_LOST
+    fabric.drain(gone.name)
+    keys = [Keys(FABRIC).share_of(dpid) for dpid in had]
+    until(fabric, lambda: all(held is not None and read_share(held).former for held in _held(fabric, keys)))
+    gone.kill()
+    given_s = fabric.now
+    fabric.store.advance(fabric.now)
+    fabric.store.be_silent(2 * INTERVAL_S)
+    until(fabric, fabric.is_divided, 2 * INTERVAL_S)
+    assert given_s + LEASE_S - 0.1 < fabric.now < given_s + LEASE_S + 1.5
+    fabric.run(given_s + 2 * INTERVAL_S + STEADY_S)
+    assert fabric.is_divided()
+    assert not any(read_share(held).former for held in _held(fabric, keys) if held is not None)
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_who_has_a_switch_next_waits_for_the_store_to_say_that_the_lease_of_the_former_one_is_over(
+    fabric: MonitoredFabric,
+):
+    """One whose lease goes on may poll still."""
+    slow = another(fabric)
+    had = set(slow.epochs)
+    slow.change = lambda _change: None  # type: ignore[method-assign]
+    fabric.drain(slow.name)
+    fabric.run(fabric.now + 3 * LEASE_S)
+    assert not had & {dpid for name, epochs in fabric.shares().items() for dpid in epochs if name != slow.name}
+
+
+def _held(fabric: MonitoredFabric, keys: list[str]) -> list[str | None]:
+    """What the store has for some keys."""
+    return [versions[-1].value if (versions := fabric.store._versions.get(key)) else None for key in keys]
