@@ -34,6 +34,10 @@ UNKNOWN = "a restart will not know what changed."
 
 Then: TypeAlias = Callable[[bool], None]
 
+Committed: TypeAlias = Callable[[int, float, float, bool], None]
+"""Takes how many entries a batch has, when the first was made and when it was handed to the disk, in seconds of the
+monotonic clock, and whether it is there now."""
+
 
 class LogStore(Protocol):
     """Where a log is kept: `apps.log_database` on the disk, `apps.cluster.engine_log` with other controllers.
@@ -92,6 +96,9 @@ class LogKeeper:
         self._retry_s = self._begin_anew_s = 0.0
         self._since_s: float | None = None
         self._under_way_since_s: float | None = None
+        self._handed_s = 0.0
+        self.committed: Committed | None = None
+        """Told of each batch that was committed, or not; set by who wants to know, on the loop."""
 
     def start(self) -> None:
         """Begin to commit."""
@@ -188,6 +195,7 @@ class LogKeeper:
         batch = self._waiting.batch()
         self._under_way = (batch, thens)
         self._under_way_since_s, self._since_s = self._since_s, None
+        self._handed_s = time.monotonic()
         if thens:
             self._awaited.set()
         self._orders.append(batch)
@@ -197,6 +205,9 @@ class LogKeeper:
         """Take what became of a batch; on the loop."""
         _, thens = self._under_way or (batch, [])
         self._under_way = None
+        if self.committed is not None:
+            since_s = self._handed_s if self._under_way_since_s is None else self._under_way_since_s
+            self.committed(len(batch.rows), since_s, self._handed_s, fault is None)
         if fault is None:
             self._waiting.committed(batch)
         else:

@@ -153,6 +153,20 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("vsrt storm --joins 500 --sigma-s 5 --off 20%", "a fifth of the ports come up with their host"),
     ),
+    "vsrt profile": (
+        ("vsrt profile start --for 10m", "the running controller notes what its operations take"),
+        ("vsrt profile report before.parquet --html before.html", "figures and plots of them"),
+    ),
+    "vsrt profile start": (
+        ("vsrt profile start --for 10m --name before", "it goes on by itself"),
+        ("vsrt profile start --for 1h --wait", "until it has ended; Ctrl-C ends it"),
+    ),
+    "vsrt profile stop": (("vsrt profile stop", "its file is whole then, and is named"),),
+    "vsrt profile report": (
+        ("vsrt profile report before.parquet", "count, mean and percentiles of each operation"),
+        ("vsrt profile report after.parquet --against before.parquet", "status 1 where one is slower"),
+        ("vsrt profile report before.parquet --json --html page.html", "for scripts, and for people"),
+    ),
     "vsrt do": (("vsrt do drain 3", "take the traffic away from a switch"),),
     "vsrt do acknowledge": (("vsrt do acknowledge switch-down:3", "somebody sees to it"),),
     "vsrt do drain": (("vsrt do drain 3", "before switch 3 is serviced"),),

@@ -18,6 +18,7 @@ from apps.actions import logged
 from apps.function_watch import FunctionWatch, Looker
 from apps.openflow.app_watch import AppWatch, Watcher
 from apps.openflow.framework import DATAPATHS, SWITCHES
+from apps.openflow.live_profile import LiveProfile
 from apps.openflow.loop_samples import LoopProfile, LoopTimer
 from apps.openflow.questions import Unanswered
 from apps.probe_points import SHARED, points_of, sources_of
@@ -236,6 +237,7 @@ class LiveProbes:
         self._server: StatusServer | None = None
         self._keeper: App | None = None
         self._actions: _LoopLog | None = None
+        self._profile = LiveProfile(self._apps, self._watched_of)
         self._logger = logging.getLogger("vsrt")
 
     # Apps that come and go
@@ -246,14 +248,17 @@ class LiveProbes:
         if self._keeper is None:
             self._keeper = app
         if self._server is None:
-            views = {"probes": self._list}
+            views = {"probes": self._list, "profile": self._profile.shown}
             actions = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
+            actions |= {name: partial(self._ask_profile, name) for name in ("profile-start", "profile-stop")}
             self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
             self._server.start()
 
     def leave(self, app: App) -> None:
         """Have scripts look at an app no more: those that did end."""
         name = app.name.lower()
+        if name in self._apps:
+            self._profile.app_left(app)
         if self._apps.pop(name, None) is None:
             return
         for probe in self._running():
@@ -289,9 +294,16 @@ class LiveProbes:
         return {"probes": [probe.about() for probe in self._running()]}
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return logged(self._log(), "probe-run", asked, self._begin)
+
+    def _ask_profile(self, action: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        does = self._profile.begin if action == "profile-start" else self._profile.stop
+        return logged(self._log(), action, asked, does)
+
+    def _log(self) -> _LoopLog:
         if self._actions is None:
             self._actions = _LoopLog(state_dir() / "actions.jsonl", self._logger, self._keep)
-        return logged(self._actions, "probe-run", asked, self._begin)
+        return self._actions
 
     def _begin(self, asked: dict[str, Any], by: str | None) -> dict[str, Any]:
         settings = self._settings()

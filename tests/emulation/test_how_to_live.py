@@ -349,7 +349,10 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     by_campaigns = {"upgrade-every-switch.md"}  # test_maintenance_live.py
     by_probes = {"ask-the-controller.md"}  # tests/unit/cli/test_probe_guide.py
     by_storms = {"size-a-controller.md"}  # tests/unit/storm/test_storm_guide.py
-    elsewhere = by_storms | by_queues | by_tls | by_bonds | by_fabrics | by_cluster | by_campaigns | by_probes
+    by_profiles = {"where-the-time-goes.md"}  # tests/unit/profiles/test_profile_guide.py
+    elsewhere = (
+        by_profiles | by_storms | by_queues | by_tls | by_bonds | by_fabrics | by_cluster | by_campaigns | by_probes
+    )
     assert pages - run_here - with_an_installation - elsewhere == {"run-as-a-service.md"} | built_in_a_wheel
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
     assert left_out == blocks("upgrade.md")[2]
