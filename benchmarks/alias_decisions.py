@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import process_time
+from typing import Any
 
 from controller.admission.host import Host
 from controller.config.policy import Policy
@@ -57,11 +58,11 @@ class Groups:
         self.rules = self.transitions = Everywhere()
         self.groups: dict[bytes, Group] = {}
         self.log: ChangeLog[bytes] = ChangeLog()
-        self.tors = self.forest.graph.nodes(NodeKind.TOR)
+        self.tors: Sequence[Any] = self.forest.graph.nodes(NodeKind.TOR)
         for number in range(GROUPS):
             address = (0xEF010000 + number).to_bytes(4, "big")
             group = self.groups[address] = Group(address, 1, 0, False)
-            places = self.generator.sample(self.tors, MEMBERS + SENDERS)
+            places: list[Any] = self.generator.sample(self.tors, MEMBERS + SENDERS)
             for dpid in places[SENDERS:]:
                 self.forest.join(address, dpid, TreeRole.RECEIVER)
                 group.set_interest(dpid, 1, ANY_SOURCE)
@@ -84,7 +85,8 @@ class Groups:
             self.log.touch(address)
             tree = self.forest.tree(address)
             assert tree is not None
-            self.forest.leave(address, self.generator.choice(sorted(tree.receivers)), TreeRole.RECEIVER)
+            receivers: Iterable[Any] = tree.receivers
+            self.forest.leave(address, self.generator.choice(sorted(receivers)), TreeRole.RECEIVER)
             self.forest.join(address, self.generator.choice(self.tors), TreeRole.RECEIVER)
 
     def host(self, key: SenderKey) -> Host:
@@ -124,10 +126,12 @@ def alias_decisions(seeds: Sequence[int]) -> dict[str, list[float]]:
     goal = ServiceClass("all", 1, any_host=True, goal=Goal(GoalKind.DELAY, 1000.0))
     for seed in seeds:
         fabric = Groups(seed)
+        plane: Any = fabric
+        installer: Any = None
         every, now = list(fabric.groups), 0.0
         samples = {address: deque[tuple[float, float]](maxlen=7) for address in every}
         for kind, classes in (("no goals", ()), ("all groups in a class with a goal", (goal,))):
-            control = AliasControl(AliasTrees(fabric, None, fabric.forest.graph), fabric, fabric, fabric.log)
+            control = AliasControl(AliasTrees(plane, installer, fabric.forest.graph), plane, fabric, fabric.log)
             control.use(replace(Policy(), aliases=Aliases(mode="dynamic", pool=0), classes=classes), now)
             for what in ("the first look", "nothing", "all rates", "a tenth of the trees", "all trees"):
                 if what == "all rates":

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from topology.generators.draft import Draft
 from topology.graph import Graph, NodeKind
@@ -51,7 +51,7 @@ def policy_of(count: int) -> str:
     return POLICY.format(mode="static" if count else "off", group=GROUP, count=max(count, 1))
 
 
-def run(framework: str, rounds: int) -> tuple[dict[int, list[float]], int]:
+def run(framework: Framework, rounds: int) -> tuple[dict[int, list[float]], int]:
     """Return bit/s received by count of aliases and round, and how many packets came twice."""
     received: dict[int, list[float]] = {count: [] for count in COUNTS}
     twice = phase = 0

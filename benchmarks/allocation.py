@@ -25,6 +25,7 @@ from controller.config.settings import Allocation, PortParameters
 
 LEVELS = ("plane", "pod", "switch", "line_card", "neighbour")
 MINUTE_MS = 60_000
+AVERAGED_PORTS, LEAST_POLLS = 10_000, 2
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -185,8 +186,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="days of the what-if")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.samples < LEAST_POLLS * AVERAGED_PORTS:
+        parser.error(f"--samples: at least {LEAST_POLLS} polls of {AVERAGED_PORTS} ports are averaged")
     found = choosing(args.ports, args.count, args.repeats)
-    found += averaging(args.samples, 10_000, min(3, args.repeats))
+    found += averaging(args.samples, AVERAGED_PORTS, min(3, args.repeats))
     found += memory(args.ports)
     found += what_if(args.seeds)
     report(found, as_json=args.json, source="allocation")

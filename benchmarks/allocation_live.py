@@ -141,7 +141,7 @@ def measure(switches: int, count: int, repeats: int) -> list[Measurement]:
         Measurement(f"{what}: {count} chosen, first request after the fabric changed", "s", first),
         Measurement(f"{what}: {count} chosen, the next ones", "s", later),
         Measurement(f"{what}: {count} chosen, peer with a document of all ports", "s", peer),
-        Measurement(f"{SLICE:,} ports written to the database", "s", slices),
+        *([Measurement(f"{SLICE:,} ports written to the database", "s", slices)] if slices else []),
         Measurement(f"{what}: state read and restored", "s", restart),
         Measurement("memory per port", "bytes", [memory]),
     ]

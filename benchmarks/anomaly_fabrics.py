@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from generated_fabrics import KINDS, START_S, Fault, Run, generated
+from measure import print_table
 
-from benchmarks.generated_fabrics import KINDS, START_S, Fault, Run, generated
-from benchmarks.measure import print_table
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import AnomalyTurned, PortsSampled
 from controller.anomaly.live_faults import in_order
@@ -136,6 +132,10 @@ def main() -> None:
         print_outcomes(of_each)
 
 
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "unknown, of none"
+
+
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     """Print which faults were told, by kind, and how often others were."""
     settings = Anomaly()
@@ -148,12 +148,13 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
         soon = sum(each.told_after_s is not None and each.told_after_s <= two_windows_s for each in told)
         rows.append((kind, len(of), len(told), soon, sum(each.ranked_first for each in told)))
     print_table(("fault", "made", "told", "within two windows", "first when told"), rows)
-    told = Counter(each.kind in COMPONENT_KINDS for each in found if each.told_after_s is not None)
+    right = Counter(each.kind in COMPONENT_KINDS for each in found if each.told_after_s is not None)
     false = sum((Counter(outcome.false) for outcome in outcomes), Counter[str]())
     days = sum(outcome.member_days for outcome in outcomes)
     wrong = false["component fault"]
-    print(f"recall {told.total() / len(found):.3f}, precision {told.total() / (told.total() + false.total()):.3f};")
-    print(f"precision of component faults {told[True] / (told[True] + wrong):.3f};")
+    precision = _share(right.total(), right.total() + false.total())
+    print(f"recall {_share(right.total(), len(found))}, precision {precision};")
+    print(f"precision of component faults {_share(right[True], right[True] + wrong)};")
     print(f"told besides: {sum(outcome.concerned for outcome in outcomes)} members whose traffic a fault changed,")
     print(f"{false.total()} that none concerned, {wrong} of them as component faults")
     print(f"({false.total() / days:.3f} and {wrong / days:.4f} a member and day; {days:,.0f} member days)")

@@ -13,16 +13,13 @@ from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
+from anomaly_normalcy import Floats, Labelled, read_nab
+from generated_series import KINDS, generated
+from measure import print_table
+from nab_scorer import Result, ScoredFile, held_out_score, probation, score
 from numpy.typing import NDArray
 
-from benchmarks.anomaly_normalcy import Floats, Labelled, read_nab
-from benchmarks.generated_series import KINDS, generated
-from benchmarks.measure import print_table
-from benchmarks.nab_scorer import Result, ScoredFile, held_out_score, probation, score
 from controller.anomaly.normalcy.discord import Discords
 from controller.anomaly.normalcy.score import Scorer, Units, units_of
 from controller.anomaly.normalcy.settings import DAY_S, Settings

@@ -18,16 +18,9 @@ from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
-from numpy.typing import NDArray
-
-from apps.cli.batch import on_cores
-from apps.cli.normalcy_batch import Points, fit_many
-from benchmarks.measure import Measurement, print_json, print_table, report
-from benchmarks.nab_scorer import (
+from measure import Measurement, print_json, print_table, report
+from nab_scorer import (
     REWARD_LOW_FN,
     REWARD_LOW_FP,
     STANDARD,
@@ -37,6 +30,10 @@ from benchmarks.nab_scorer import (
     probation,
     score,
 )
+from numpy.typing import NDArray
+
+from apps.cli.batch import on_cores
+from apps.cli.normalcy_batch import Points, fit_many
 from controller.anomaly.normalcy.fit import fit
 from controller.anomaly.normalcy.rolling import RollingNormalcy
 from controller.anomaly.normalcy.score import Scorer
@@ -52,7 +49,7 @@ def mixed_series(count: int, days: int, seed: int) -> list[Points]:
     """Return series of every kind in turn: noise, daily, weekly, trends, modes, states, errors, sparse."""
     rng = np.random.default_rng(seed)
     points = int(days * DAY_S / INTERVAL_S)
-    at_s = START_S + INTERVAL_S * np.arange(points)
+    at_s = START_S + INTERVAL_S * np.arange(points, dtype=np.float64)
     day = at_s / DAY_S % 1
     weekday = at_s // DAY_S % 7 < 5
     found = []

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 INTERVAL_S, DAYS = 300.0, 30
 POINTS = int(DAYS * DAY_S / INTERVAL_S)
 ROW = np.arange(POINTS)
-AT_S = 1.7e9 // DAY_S * DAY_S + INTERVAL_S * ROW
+AT_S = 1.7e9 // DAY_S * DAY_S + INTERVAL_S * ROW.astype(np.float64)
 DAY = AT_S / DAY_S % 1
 WEEKDAY = AT_S // DAY_S % 7 < 5
 FIGURE_POINTS = 20_000
@@ -44,6 +44,10 @@ def _whole(values: Callable[[np.random.Generator], Floats]) -> Callable[[np.rand
 
 def _noise(rng: np.random.Generator) -> Floats:
     return rng.normal(size=POINTS)
+
+
+def _by_hour(at_work: float, else_: float) -> Floats:
+    return np.where((DAY >= 0.375) & (DAY < 0.75), at_work, else_) * 1.0
 
 
 def _part(keep: Callable[[np.random.Generator], NDArray[np.bool_]]) -> Callable[[np.random.Generator], Points]:
@@ -66,7 +70,7 @@ KINDS: dict[str, Kind] = {
         _whole(lambda rng: rng.choice([1.0, 2.0, 3.0, 9.0], POINTS, p=[0.6, 0.3, 0.08, 0.02])), "multinomial"
     ),
     "states by the hour": Kind(
-        _whole(lambda rng: np.where((DAY >= 0.375) & (DAY < 0.75), *rng.choice(90, 2, replace=False)) * 1.0),
+        _whole(lambda rng: _by_hour(*rng.choice(90, 2, replace=False).tolist())),
         "multinomial",
         DAY_S,
     ),

@@ -142,7 +142,8 @@ def asd_series(data: Path) -> tuple[list[RawSeries], dict[str, NDArray[np.bool_]
     series = []
     for server in servers:
         values = np.concatenate([file[f"{server}_train"], file[f"{server}_test"]]).astype(np.float64)
-        at_s = test_from_s + ASD_INTERVAL_S * (np.arange(1, len(values) + 1) - len(file[f"{server}_train"]))
+        number = np.arange(1, len(values) + 1, dtype=np.float64) - len(file[f"{server}_train"])
+        at_s = test_from_s + ASD_INTERVAL_S * number
         for column in range(values.shape[1]):
             series.append(RawSeries(SeriesName(server, "servers", f"metric{column:02d}"), at_s, values[:, column]))
     return series, {server: file[f"{server}_label"] > 0 for server in servers}, test_from_s

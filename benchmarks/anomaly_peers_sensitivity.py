@@ -13,15 +13,12 @@ from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
+from anomaly_peers import asd_series, flagged_windows
+from generated_members import INTERVAL_S, generated_members
+from measure import print_table
 from numpy.typing import NDArray
 
-from benchmarks.anomaly_peers import asd_series, flagged_windows
-from benchmarks.generated_members import INTERVAL_S, generated_members
-from benchmarks.measure import print_table
 from controller.anomaly.peers import distances, past, scoring
 from controller.anomaly.peers.diagnosis import TimeSpan, diagnose
 from controller.anomaly.peers.settings import PeerSettings, fitted
@@ -64,8 +61,8 @@ def counted(collection: str, name: str, value: float) -> Counts:
             found = diagnose(series, fitted(given, INTERVAL_S, last_s, from_s), TimeSpan(0.0, from_s), counters=False)
             at_each = [flagged_windows(found, labels, from_s, threshold) for threshold in THRESHOLDS.tolist()]
             total = Counts(
-                total.hits + [each.hits for each in at_each],
-                total.false + [each.false for each in at_each],
+                total.hits + np.array([each.hits for each in at_each], np.int64),
+                total.false + np.array([each.false for each in at_each], np.int64),
                 total.events + at_each[0].events,
                 total.days + at_each[0].days,
             )

@@ -20,9 +20,10 @@ import threading
 import time
 from contextlib import ExitStack
 
+from measure import print_table
+
 from apps.emulation.namespace import network_of
 from apps.emulation.network import EmulatedFabric
-from benchmarks.measure import print_table
 from topology.generators import make
 
 PORT, PACKET_S, PAUSE_S = 5001, 0.0005, 0.5
@@ -76,7 +77,7 @@ def lags_s(rounds: int, flows: int) -> tuple[list[float], int]:
     with EmulatedFabric(
         make("leaf-spine", {"leaves": 1, "spines": 1, "hosts_per_leaf": 3}), controller_port=None
     ) as fabric:
-        (leaf,) = fabric.graph.neighbours("h1")
+        (leaf,) = map(str, fabric.graph.neighbours("h1"))
         ports = {host: fabric.graph.port(leaf, host) for host in ("h1", "h2", "h3")}
         entries = (f"priority=5,udp,tp_src={FIRST_SOURCE + number},actions=drop\n" for number in range(flows))
         fabric.ofctl("add-flows", leaf, "-", text="".join(entries))

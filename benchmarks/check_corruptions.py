@@ -14,7 +14,7 @@ import argparse
 import time
 from collections import Counter
 
-from corruption import CorruptedFabric
+from corruption import CorruptedFabric, Found
 from measure import print_json, print_table, summarise
 
 CHURN_EVERY, CHURN_STEPS = 7, 300
@@ -75,7 +75,7 @@ def beside_joins(fabric: CorruptedFabric, count: int, tally: Tally) -> None:
     tally.counts["not cured"] += left.total()
 
 
-def judge(fabric: CorruptedFabric, changed: Counter[object], tally: Tally) -> None:
+def judge(fabric: CorruptedFabric, changed: Counter[Found], tally: Tally) -> None:
     """Count what a report names of what was changed."""
     reported = fabric.reported()
     tally.counts["found"] += (reported & changed).total()

@@ -141,8 +141,10 @@ class World(Timeline):
         latest = switch.master_epoch
         assert connection.role is ControllerRole.MASTER, (self.seed, self.now, "written by one who is no master")
         told = f"switch {switch.dpid}: written in epoch {epoch}, the last master's is {latest}"
-        goes_on = switch.ofp_version == OPENFLOW_1_0 and None not in (epoch, latest) and epoch > latest
+        without = switch.ofp_version == OPENFLOW_1_0
+        goes_on = without and epoch is not None and latest is not None and epoch > latest
         assert epoch == latest or goes_on, (self.seed, self.now, told)
+        assert epoch is not None, (self.seed, self.now, told)
         writers = self._writers[switch.dpid, epoch]
         writers.add(connection.node.incarnation)
         assert len(writers) == 1, (self.seed, self.now, f"two writers in {epoch}", writers)

@@ -96,7 +96,9 @@ def write(directory: Path, monitors: int, switches: int, polls: int) -> int:
                 np.full(len(rows), np.nan),
                 unknown,
                 unknown[:, :2],
-                *(np.zeros(len(rows), kind) for kind in (np.uint8, np.uint16, np.uint16)),
+                np.zeros(len(rows), np.uint8),
+                np.zeros(len(rows), np.uint16),
+                np.zeros(len(rows), np.uint16),
             )
             none = np.zeros(len(rows), np.bool_)
             samples = Samples(rows, at_s, at_s - START_S + 1e6, counters)

@@ -33,7 +33,7 @@ class Follower:
 
     def __init__(self, access: Access, prefix: str) -> None:
         engine, self.replica = EtcdEngine(access, 10.0), Replica(prefix)
-        asked = self.replica.begin()
+        asked: object = self.replica.begin()
         while isinstance(asked, ReadPage):
             page = engine.ask(asked)
             assert type(page) is KeyPage, page

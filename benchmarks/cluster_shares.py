@@ -269,7 +269,8 @@ def history(seed: int, monitors: int = 4, switches: int = 40) -> Outcome:
     answered = [until_s - from_s - world.silent_s(from_s, until_s) for from_s, until_s in world.unowned]
     longest_s = max(answered, default=0.0)
     assert longest_s <= 2 * INTERVAL_S, (seed, f"a switch had no monitor for {longest_s:.1f} s")
-    return Outcome(world, *map(_intervals, (gaps, gaps_answered, unowned, answered)), dropped)
+    gaps, gaps_answered = _intervals(gaps), _intervals(gaps_answered)
+    return Outcome(world, gaps, gaps_answered, _intervals(unowned), _intervals(answered), dropped)
 
 
 def main() -> None:

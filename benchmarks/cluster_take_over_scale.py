@@ -17,6 +17,7 @@ import argparse
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from controllers import OPEN_POLICY
@@ -189,7 +190,7 @@ class Bench:
                 )
             self.fabric.run_for(0.2)
 
-    def _changed(self, dpid: int, before: dict[tuple[int, int, bytes], object]) -> int:
+    def _changed(self, dpid: int, before: Mapping[tuple[int, int, bytes], object]) -> int:
         held = self.fabric.switches[dpid].table.held
         return sum(held.get(key) != entry for key, entry in before.items())
 

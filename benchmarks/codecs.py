@@ -6,12 +6,9 @@ import argparse
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from measure import Summary, print_json, print_table, summarise, time_per_call_us
 
-from benchmarks.measure import print_json, print_table, summarise, time_per_call_us
 from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.encode import encode
 from controller.wire.frame import decode
@@ -59,14 +56,16 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
     parser.add_argument("--repeats", type=int, default=15, help="samples of each decoder (default 15)")
     arguments = parser.parse_args()
-    results = []
+    found: list[tuple[str, str, Summary, float]] = []
     for name, frame in frames().items():
         samples = time_per_call_us(contenders(frame), repeats=arguments.repeats)
         summaries = {decoder: summarise(values) for decoder, values in samples.items()}
         for decoder, summary in summaries.items():
             ratio = summary.median / summaries["ours"].median
-            results.append({"frame": name, "decoder": decoder, "decode_us": summary, "ratio_to_ours": ratio})
+            found.append((name, decoder, summary, ratio))
     if arguments.json:
+        names = ("frame", "decoder", "decode_us", "ratio_to_ours")
+        results = [dict(zip(names, row, strict=True)) for row in found]
         print_json({"benchmark": "codecs", "repeats": arguments.repeats, "results": results})
         return 0
     heading = ("frame", "decoder", "median us", "IQR us", "min to max us", "ratio to ours")
@@ -74,14 +73,14 @@ def main() -> int:
         heading,
         [
             (
-                row["frame"],
-                row["decoder"],
-                (us := row["decode_us"]).median,
+                frame,
+                decoder,
+                us.median,
                 f"{us.first_quartile:.2f} to {us.third_quartile:.2f}",
                 f"{us.minimum:.2f} to {us.maximum:.2f}",
-                row["ratio_to_ours"],
+                ratio,
             )
-            for row in results
+            for frame, decoder, us, ratio in found
         ],
     )
     return 0

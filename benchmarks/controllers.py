@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from apps.emulation.controller import ControllerProcess
+from apps.emulation.controller import ControllerProcess, Framework
 
 OPEN_POLICY = """version: 1
 rules: [{name: all, groups: [224.0.0.0/4, "ff00::/8"], role: any, hosts: [any], action: allow}]
@@ -41,7 +41,7 @@ def controller(
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(policy)
         file.flush()
-        framework = "os-ken" if name == "vsrt-os-ken" else "ryu"
+        framework: Framework = "os-ken" if name == "vsrt-os-ken" else "ryu"
         chosen = (IGMPLIB,) if name == "igmplib" else apps
         with ControllerProcess(
             free_port(), framework=framework, policy=Path(file.name), apps=chosen, env=env

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from controller.config.check_settings import Check
+from controller.config.multicast_settings import Querier
 from controller.config.policy import Policy
-from controller.config.settings import Limits, Multicast, Querier
+from controller.config.settings import Limits, Multicast
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.effects import ApplyEdits, Edit, RequestFlows, TableSurveyed

@@ -29,7 +29,7 @@ from controllers import OPEN_POLICY, free_port
 from fabric_simulator.process import cpu_s
 from measure import Measurement, percentile, report
 
-from apps.emulation.controller import ControllerProcess
+from apps.emulation.controller import ControllerProcess, Framework
 from apps.simulated_fabric.lone import LoneSwitch, punted
 from apps.simulated_fabric.messages import FLOW_MOD
 from controller.wire.addresses import format_ip
@@ -56,7 +56,7 @@ class Bench(NamedTuple):
 
 
 @contextmanager
-def running(framework: str, peer: bool = False) -> Iterator[Bench]:
+def running(framework: Framework, peer: bool = False) -> Iterator[Bench]:
     """Run the controller with its dashboard, or with the peer, and one switch."""
     port = free_port()
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -205,7 +205,7 @@ async def read_at(url: str, paths: Sequence[str], rate: float, seconds: float) -
     }
 
 
-def measure(framework: str, rate: float, seconds: float, repeats: int) -> list[Measurement]:
+def measure(framework: Framework, rate: float, seconds: float, repeats: int) -> list[Measurement]:
     idle, busy, ratios, tails, reads, cut, controller, server = ([] for _ in range(8))
     with running(framework) as bench:
         joins_for(bench, 2.0)

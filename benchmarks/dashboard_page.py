@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dashboard_fabric import Fabric, serve
+from measure import Measurement, report
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from benchmarks.dashboard_fabric import Fabric, serve
-from benchmarks.measure import Measurement, report
 
 CHROMIUM = "/usr/bin/chromium"
 SIZE = {"width": 1360, "height": 820}

@@ -60,7 +60,7 @@ class SimulatedFabric:
         self.ports: dict[int, set[int]] = {dpid: set() for dpid in dpids.values()}
         for link in graph.links():
             both = ((link.u, link.u_port), (link.v, link.v_port))
-            ends = [(dpids[node], port_no) for node, port_no in both if node in dpids]
+            ends = [(dpids[node], port_no) for node, port_no in both if node in dpids and port_no is not None]
             for dpid, port_no in ends:
                 self.ports[dpid].add(port_no)
             if len(ends) == 2:

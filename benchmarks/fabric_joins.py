@@ -21,15 +21,17 @@ import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from measure import Measurement, Tally, print_table, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.admission.audit import AuditLines
+from controller.config.multicast_settings import Querier
 from controller.config.policy import Policy
-from controller.config.settings import Limits, Multicast, Querier
+from controller.config.settings import Limits, Multicast
 from controller.datapath.core import DatapathCore, OwnerTold
 from controller.effects import ApplyEdits, RequestFlows
 from controller.events import (
@@ -133,7 +135,7 @@ class Fabric:
                 self._due(core)
 
     def _due(self, core: DatapathCore | MulticastCore | UnicastCore) -> None:
-        if core is self.datapaths:
+        if isinstance(core, DatapathCore):
             self._answered(DeadlineReached())
         else:
             self.feed(core, DeadlineReached())
@@ -141,7 +143,7 @@ class Fabric:
     def _answered(self, event: BarrierReplied | FlowStatsReceived | DeadlineReached) -> None:
         self._perform(self.datapaths.handle(event, self.now))
 
-    def _perform(self, effects: object) -> None:
+    def _perform(self, effects: Iterable[Any]) -> None:
         for effect in effects:
             kind = type(effect)
             if kind is ApplyEdits:
@@ -278,8 +280,8 @@ def count(fabric: Fabric, arguments: argparse.Namespace) -> None:
         fabric.send(group)
     members = {group: fabric.random.sample(fabric.hosts, arguments.members) for group in groups}
     tally, joins = Tally(), len(groups) * arguments.members
-    for place in range(arguments.members):
-        said = frames([(members[group][place], group) for group in groups], RecordType.CHANGE_TO_EXCLUDE)
+    for member in range(arguments.members):
+        said = frames([(members[group][member], group) for group in groups], RecordType.CHANGE_TO_EXCLUDE)
         sys.settrace(tally.trace)
         fabric.hear(said)
         sys.settrace(None)

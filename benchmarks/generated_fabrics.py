@@ -122,11 +122,11 @@ class _Fabric:
         self.between: list[tuple[int, int]] = []
         for link in graph.links():
             u, v = str(link.u), str(link.v)
-            ends = self._end(u, link.u_port), self._end(v, link.v_port)
-            for near, far, sender, receiver in ((u, v, *ends), (v, u, *reversed(ends))):
+            end_u, end_v = self._end(u, link.u_port), self._end(v, link.v_port)
+            for near, far, sender, receiver in ((u, v, end_u, end_v), (v, u, end_v, end_u)):
                 self.number[near, far] = len(self.cables)
                 self.cables.append(Cable(sender, receiver))
-            if None not in ends:
+            if end_u is not None and end_v is not None:
                 self.between.append((self.number[u, v], self.number[v, u]))
         self.ports = sorted({end for cable in self.cables for end in cable if end is not None})
         hosts = [str(host) for host in graph.hosts()]

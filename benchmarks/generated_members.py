@@ -111,7 +111,7 @@ def _metric(rng: np.random.Generator, loads: Floats) -> Floats:
     """Return a metric of each member, (members, samples), that follows the loads more or less."""
     members, samples = loads.shape
     kind = str(rng.choice(["load", "load", "curved", "apart", "bursts", "count", "idle", "drift"]))
-    offsets = rng.lognormal(0, rng.uniform(0, 0.6), members)[:, None]
+    offsets = rng.lognormal(0, rng.uniform(0, 0.6), (members, 1))
     noise = _wandering(rng, members, samples, rng.uniform(0.02, 0.3)) * np.exp(
         rng.normal(0, rng.uniform(0.01, 0.2), (members, samples))
     )

@@ -237,7 +237,7 @@ def generated(kind: str, seed: int) -> Generated:
     rows = int(rng.integers(3000, 5000)) if interval_s == 300 else int(rng.integers(1300, 2500))
     if kind in LONG_KINDS:
         interval_s, rows = 300.0, int(rng.integers(10_000, 16_000))
-    at_s = START_S + interval_s * np.arange(rows)
+    at_s = START_S + interval_s * np.arange(rows, dtype=np.float64)
     normal, faults = KINDS[kind]
     values = normal(rng, at_s)
     extent = float(np.ptp(np.quantile(values, (0.005, 0.995)))) or 1.0

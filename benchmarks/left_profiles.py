@@ -1,11 +1,13 @@
 """How far each stretch of series is from the nearest one before it, by stumpy; run by a Python that has stumpy.
 
+    python benchmarks/left_profiles.py SERIES.npz SCORES.npz
+
 Reads arrays from a .npz, each with the length of its stretches behind a bar in its name, and writes one score a row.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +45,13 @@ def left_scores(values: Floats, length: int) -> Floats:
 
 def main() -> None:
     """Score what the first file holds into the second."""
-    given = np.load(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("series", type=Path, help="the file that is read")
+    parser.add_argument("scores", type=Path, help="the file that is written")
+    arguments = parser.parse_args()
+    given = np.load(arguments.series)
     scores = {name: left_scores(given[name], int(name.rpartition("|")[2])) for name in given.files}
-    np.savez(Path(sys.argv[2]), **scores)  # type: ignore[arg-type]
+    np.savez(arguments.scores, **scores)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def fabric(k: int) -> tuple[Graph, dict[int, SwitchPorts]]:
             graph.add_link(number[link.u], number[link.v], link.u_port, link.v_port)
         else:
             switch, port_no = (link.u, link.u_port) if link.u in number else (link.v, link.v_port)
+            assert port_no is not None
             edges[number[switch]].append(port_no)
     return graph, {dpid: SwitchPorts(OPENFLOW_1_3, tuple(sorted(ports)), ()) for dpid, ports in edges.items()}
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from measure import Measurement, report
 
-from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.namespace import network_of
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from controller.wire.addresses import parse_ip, parse_mac
@@ -48,7 +48,7 @@ multicast: {fast_leave: true}
 
 
 @contextlib.contextmanager
-def live(graph: Graph, framework: str) -> Iterator[tuple[EmulatedFabric, ControllerProcess]]:
+def live(graph: Graph, framework: Framework) -> Iterator[tuple[EmulatedFabric, ControllerProcess]]:
     """Bring a fabric up under a controller that knows all of it, on links with a carrier."""
     with tempfile.TemporaryDirectory(prefix="vsrt-bench-") as directory:
         policy = Path(directory, "policy.yaml")
@@ -71,7 +71,7 @@ def await_members(controller: ControllerProcess, count: int, group: str = GROUP)
     controller.wait_until("groups", reached)
 
 
-def first_packet(framework: str, rounds: int) -> list[Measurement]:
+def first_packet(framework: Framework, rounds: int) -> list[Measurement]:
     graph = make("avalanche24")
     samples = []
     with live(graph, framework) as (fabric, _):
@@ -111,7 +111,7 @@ def _report_to_packet_ms(fabric: EmulatedFabric, host: str) -> float:
             time.sleep(0.002)
 
 
-def steady(framework: str, rounds: int) -> list[Measurement]:
+def steady(framework: Framework, rounds: int) -> list[Measurement]:
     graph = make("fattree", {"k": 4})
     receivers = ("h2", "h5", "h16")
     others = ("h3", "h4", "h6", "h7", "h8", "h9", "h10", "h11", "h12", "h13", "h14", "h15")
@@ -143,15 +143,15 @@ def steady(framework: str, rounds: int) -> list[Measurement]:
     ]  # fmt: skip
 
 
-def repair(framework: str, failures: int) -> list[Measurement]:
+def repair(framework: Framework, failures: int) -> list[Measurement]:
     return _repair(make("fattree", {"k": 4}), ("h5", "h9", "h16"), framework, failures)
 
 
-def repair_mesh(framework: str, failures: int) -> list[Measurement]:
+def repair_mesh(framework: Framework, failures: int) -> list[Measurement]:
     return _repair(make("avalanche24"), ("h2", "h9", "h16"), framework, failures)
 
 
-def _repair(graph: Graph, receivers: tuple[str, ...], framework: str, failures: int) -> list[Measurement]:
+def _repair(graph: Graph, receivers: tuple[str, ...], framework: Framework, failures: int) -> list[Measurement]:
     """Fail a random link of the tree on the way to a random receiver; links come back before the next failure."""
     dice = random.Random(1)
     gaps_ms, duplicates = [], 0
@@ -185,7 +185,7 @@ def _repair(graph: Graph, receivers: tuple[str, ...], framework: str, failures: 
     ]
 
 
-def silent(framework: str, failures: int) -> list[Measurement]:
+def silent(framework: Framework, failures: int) -> list[Measurement]:
     """Kill what a tree goes through; nothing is told but what ends with a dead switch's connection."""
     graph = make("fattree", {"k": 4})
     dice = random.Random(1)
@@ -224,7 +224,7 @@ def silent(framework: str, failures: int) -> list[Measurement]:
     return [Measurement(f"longest gap, {kind}, {framework}", "ms", gaps_ms[kind]) for kind in kinds]
 
 
-def restart(framework: str, restarts: int) -> list[Measurement]:
+def restart(framework: Framework, restarts: int) -> list[Measurement]:
     graph = make("fattree", {"k": 4})
     receivers = ("h2", "h9", "h16")
     with live(graph, framework) as (fabric, controller):
@@ -255,7 +255,7 @@ def restart(framework: str, restarts: int) -> list[Measurement]:
     ]
 
 
-def scale(framework: str, groups: int) -> list[Measurement]:
+def scale(framework: Framework, groups: int) -> list[Measurement]:
     """Join latency (report to first packet) at ten groups and at many, each of three members on other switches."""
     graph = make("fattree", {"k": 4})
     hosts = [str(host) for host in graph.hosts()]

@@ -14,15 +14,16 @@ import argparse
 import logging
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from measure import Measurement, report
 
 from apps.log_database import LogDatabase
 from apps.state_dir import JournalFile
+from controller.config.multicast_settings import Querier
 from controller.config.policy import Policy
-from controller.config.settings import Limits, Multicast, Querier
+from controller.config.settings import Limits, Multicast
 from controller.effects import JournalPart
 from controller.events import PacketReceived
 from controller.log import Waiting, WriteLog
@@ -91,6 +92,11 @@ def _timed_us(act: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1e6
 
 
+def _take_all(waiting: Waiting, made: Iterable[WriteLog]) -> None:
+    for write in made:
+        waiting.take(write)
+
+
 def rounds(count: int, directory: Path) -> list[Measurement]:
     samples: dict[str, list[float]] = {}
     database, waiting = LogDatabase(directory / "log.sqlite", LOGGER), Waiting()
@@ -112,7 +118,7 @@ def rounds(count: int, directory: Path) -> list[Measurement]:
                 bench.join(1, group)
             made: list[WriteLog] = []
             take(f"{name}: entries made, on the loop", lambda: made.extend(bench.writes()))  # noqa: B023
-            take(f"{name}: taken by the log, on the loop", lambda: [waiting.take(write) for write in made])  # noqa: B023
+            take(f"{name}: taken by the log, on the loop", lambda: _take_all(waiting, made))  # noqa: B023
             batch = waiting.batch()
             take(f"{name}: committed aside", lambda: database.commit(batch))  # noqa: B023
             values = [dict(entry.value or {}) for write in made for entry in write.entries]

@@ -35,14 +35,15 @@ class Summary(NamedTuple):
     third_quartile: float
     minimum: float
     maximum: float
-    count: int
+    sample_count: int
 
 
 def summarise(samples: Sequence[float]) -> Summary:
     """Return the median and quartiles of at least one sample."""
     ordered = sorted(samples)
     if len(ordered) == 1:
-        return Summary(*ordered * 5, 1)
+        (only,) = ordered
+        return Summary(only, only, only, only, only, 1)
     first, middle, third = statistics.quantiles(ordered, n=4, method="inclusive")
     return Summary(middle, first, third, ordered[0], ordered[-1], len(ordered))
 
@@ -160,7 +161,7 @@ def report(measurements: Sequence[Measurement], *, as_json: bool, source: str) -
     print_table(
         ("quantity", "unit", "median", "1st quartile", "3rd quartile", "min", "max", "p99", "samples"),
         [
-            (name, unit, s.median, s.first_quartile, s.third_quartile, s.minimum, s.maximum, p99, s.count)
+            (name, unit, s.median, s.first_quartile, s.third_quartile, s.minimum, s.maximum, p99, s.sample_count)
             for name, unit, s, p99 in rows
         ],
     )

@@ -5,9 +5,9 @@ python benchmarks/membership_core.py [STATES]
 
 from __future__ import annotations
 
+import argparse
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def reports(count: int, kind: RecordType, groups_per_port: int) -> list[tuple[in
     return made
 
 
-def timed(act: Callable[[], None], count: int) -> float:
+def timed(act: Callable[[], object], count: int) -> float:
     start = time.perf_counter()
     act()
     return (time.perf_counter() - start) / count * 1e6
@@ -52,12 +52,14 @@ def run(states: int) -> dict[str, float]:
         "join": timed(lambda: feed(joins, 1.0), states),
         "refresh": timed(lambda: feed(refreshes, 2.0), states),
         "leave": timed(lambda: feed(leaves, 3.0), states),
-        "end": timed(lambda: core.on_deadline(5.0) and None, states),
+        "end": timed(lambda: core.on_deadline(5.0), states),
     }
 
 
 def main() -> None:
-    states = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("states", type=int, nargs="?", default=10_000, help="memberships (default: %(default)s)")
+    states = parser.parse_args().states
     rounds = [run(states) for _ in range(ROUNDS if states <= 20_000 else 3)]
     for name in rounds[0]:
         values = sorted(r[name] for r in rounds)

@@ -17,8 +17,9 @@ from functools import partial
 from measure import Measurement, report
 
 from controller.admission.audit import AuditLines
+from controller.config.multicast_settings import Querier
 from controller.config.policy import Policy
-from controller.config.settings import Limits, Multicast, Querier
+from controller.config.settings import Limits, Multicast
 from controller.datapath.core import DatapathCore
 from controller.effects import ApplyEdits, RequestFlows
 from controller.events import (
@@ -30,7 +31,7 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.log import WriteLog
-from controller.multicast.core import MulticastCore
+from controller.multicast.core import MulticastCore, Output
 from controller.multicast.effects import Audit
 from controller.rules.confirmation import ConfirmationClock
 from controller.rules.installer import Installer
@@ -78,15 +79,14 @@ class Bench:
             self.perform(effects)
         self.core.next_deadline()
 
-    def perform(self, effects: Iterable[object]) -> None:
+    def perform(self, effects: Iterable[Output]) -> None:
         for effect in effects:
-            kind = type(effect)
-            if kind is ApplyEdits:
+            if isinstance(effect, ApplyEdits):
                 LOWERING.encode_batch(effect)
-                self.feed(BarrierReplied(effect[0], effect[1] + len(effect[2])))
-            elif kind is Audit:
+                self.feed(BarrierReplied(effect.dpid, effect.first_xid + len(effect.edits)))
+            elif isinstance(effect, Audit):
                 self.audits.append(effect)
-            elif kind is RequestFlows:
+            elif isinstance(effect, RequestFlows):
                 reply = LOWERING.encode_flow_stats_reply(effect.xid, False, b"")
                 self.feed(FlowStatsReceived(effect.dpid, VERSION, effect.xid, reply))
 
@@ -128,9 +128,9 @@ def time_joins(count: int) -> None:
     for number in range(count):
         clock.begin(float(number))
         clock.add(state, key)
-        batch = OwnerBatch(1, {key: None}, None, state.take_timed_of_batch((key,)), True)
+        batch = OwnerBatch(1, {key: None}, None, state.take_timed((key,)), True, {})
         clock.end()
-        clock.confirmed(state, batch, number + 0.002)
+        clock.settled(batch.timed, number + 0.002)
 
 
 def figures(core: MulticastCore) -> None:

@@ -29,6 +29,7 @@ POINT_S, DAY_POINTS = 60.0, 1440
 LIVE_KINDS = tuple(kind for kind in KINDS if kind not in ("mentions", "volumes", "roads"))
 """Those that the constants of the live bounds were chosen on."""
 FIRST_FAULT_DAYS = 14
+LEAST_DAYS = FIRST_FAULT_DAYS + 3
 FOUND_WITHIN_POINTS = DAY_POINTS
 CALM_DAYS = 4
 """Alarms so long after a fault began are its own: another level is normal after some days."""
@@ -79,7 +80,7 @@ def made(kind: str, seed: int, days: int) -> tuple[np.ndarray, np.ndarray, list[
     rng = np.random.default_rng([sum(kind.encode()), seed])
     rows = days * DAY_POINTS
     normal, faults = KINDS[kind]
-    values = normal(rng, START_S + POINT_S * np.arange(rows))
+    values = normal(rng, START_S + POINT_S * np.arange(rows, dtype=np.float64))
     extent = float(np.subtract(*np.quantile(values, (0.995, 0.005)))) or 1.0
     left = (days - FIRST_FAULT_DAYS) / 3
     onsets = [int((FIRST_FAULT_DAYS + left * (place + rng.uniform(0.05, 0.3))) * DAY_POINTS) for place in range(3)]
@@ -210,7 +211,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=100_000, help="of `cost`")
     parser.add_argument("--minutes", type=int, default=120, help="of `cost`, an hour or longer")
     parser.add_argument("--count", type=int, default=8, help="series of each kind, of `quality` and `sensitivity`")
-    parser.add_argument("--days", type=int, default=35)
+    parser.add_argument("--days", type=int, default=35, help=f"at least {LEAST_DAYS} (default: %(default)s)")
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="of `sensitivity` several")
     parser.add_argument("--only", nargs="+", default=list(RANGES), metavar="CONSTANT", help="of `sensitivity`")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of `sensitivity`")
@@ -219,6 +220,8 @@ def main() -> None:
     parser.add_argument("--confirm-points", type=int, default=Normalcy().confirm_points)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.days < LEAST_DAYS:
+        parser.error(f"--days: faults begin after {FIRST_FAULT_DAYS} days, so at least {LEAST_DAYS} are needed")
     if arguments.what == "cost":
         found = cost(arguments.series, max(60, arguments.minutes))
         report(found, as_json=arguments.json, source="normalcy_live")

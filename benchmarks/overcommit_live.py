@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.emulation import processes
-from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from topology.generators.draft import Draft
 from topology.graph import Graph, NodeKind
@@ -60,7 +60,7 @@ def limit_tables(fabric: EmulatedFabric) -> None:
             processes.run("ovs-vsctl", *made, "--", "set", "Bridge", bridge, f"flow_tables:{table}=@table")
 
 
-def run(framework: str, mode: str, rounds: int) -> dict[str, Any]:
+def run(framework: Framework, mode: str, rounds: int) -> dict[str, Any]:
     """Return what was sent, lost and doubled, how often a table was full, and the times to entries in ms."""
     with tempfile.TemporaryDirectory(prefix="vsrt-bench-") as directory:
         policy = Path(directory, "policy.yaml")
@@ -102,8 +102,7 @@ def times(fabric: EmulatedFabric, controller: ControllerProcess) -> list[float]:
     for place, group in enumerate(out[:FAULTS]):
         stream = GROUPS + place
         sender = SENDERS[known[group] % len(SENDERS)]
-        options = {"frame_bytes": FRAME_BYTES, "pattern": "constant"}
-        fabric.open_stream(stream, sender, group, FAULT_BPS, **options)
+        fabric.open_stream(stream, sender, group, FAULT_BPS, frame_bytes=FRAME_BYTES, pattern="constant")
         before = controller.show("status")["counters"].get("faults", 0)
         fabric.send(1, FAULT_S, [stream])
         fabric.wait_sent(10)

@@ -214,8 +214,13 @@ def measure_once(
 
 def measure_scrape(ports: PortRows, batches: Sequence[RatedSamples], repeats: int) -> list[Measurement]:
     sink = PrometheusSink(PrometheusSettings(port=0), ports, Overview, dict, LOGGER)
+
+    def write_all() -> None:
+        for batch in batches:
+            sink.write(batch)
+
     try:
-        taken = [processor_s(lambda: [sink.write(batch) for batch in batches]) for _ in range(repeats)]
+        taken = [processor_s(write_all) for _ in range(repeats)]
         scrapes, longest, peers = [], [], []
         for _ in range(repeats):
             start = before = time.perf_counter()

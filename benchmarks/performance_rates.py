@@ -7,20 +7,16 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
-
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from measure import Measurement, report
 from numpy.typing import NDArray
 
-from benchmarks.measure import Measurement, report
 from controller.events import Port
 from controller.performance import inputs
 from controller.performance.batch import Samples
 from controller.performance.core import PerformanceCore
-from controller.performance.counters import COUNTER_COUNT, COUNTERS
+from controller.performance.counters import COUNTER_COUNT, COUNTERS, Counter
 from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
@@ -71,7 +67,7 @@ class PortLoop:
     def __init__(self) -> None:
         self._last: dict[int, tuple[float, list[int]]] = {}
 
-    def update(self, samples: Samples) -> list[dict[str, float]]:
+    def update(self, samples: Samples) -> list[dict[Counter, float]]:
         """Return the rates of a sweep, without telling wraps and resets apart."""
         found = []
         for row, at_s, counters in zip(

@@ -88,8 +88,8 @@ def main() -> None:
     for draw in range(seed, seed + args.draws):
         fabric = seen_fabric(draw)
         proposal, text = proposed(fabric, draw)
-        figures = shares(fabric, text) | {"rules / true": len(proposal.rules) / fabric.rules}
-        for name, figure in figures.items():
+        shared = shares(fabric, text) | {"rules / true": len(proposal.rules) / fabric.rules}
+        for name, figure in shared.items():
             found.setdefault(name, []).append(figure)
     print("| what | mean | least | most |\n|---|---|---|---|")
     for name, figures in found.items():

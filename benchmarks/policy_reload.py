@@ -108,13 +108,12 @@ class Bench:
         waiting: deque[object] = deque((event,))
         while waiting:
             for effect in self.core.handle(waiting.popleft(), self.now()):
-                kind = type(effect)
-                if kind is ApplyEdits:
+                if isinstance(effect, ApplyEdits):
                     LOWERING.encode_batch(effect)
-                    waiting.append(BarrierReplied(effect[0], effect[1] + len(effect[2])))
-                elif kind is Audit:
+                    waiting.append(BarrierReplied(effect.dpid, effect.first_xid + len(effect.edits)))
+                elif isinstance(effect, Audit):
                     self.audits += 1
-                elif kind is RequestFlows:
+                elif isinstance(effect, RequestFlows):
                     reply = LOWERING.encode_flow_stats_reply(effect.xid, False, b"")
                     waiting.append(FlowStatsReceived(effect.dpid, VERSION, effect.xid, reply))
         self.core.next_deadline()

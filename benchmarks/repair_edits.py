@@ -11,13 +11,16 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from measure import Measurement, report
 
+from controller.config.vlans import Vlans
 from controller.effects import ApplyEdits, Effect
 from controller.events import FlowStatsReceived
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
@@ -27,6 +30,7 @@ from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
 from controller.trees.forest import Forest
 from topology.generators import make
 from topology.graph import Graph, NodeKind
+from topology.live import LiveFabric
 
 HOST_PORT = 100
 MEMBERS = 5
@@ -42,21 +46,23 @@ class Bench:
         self.installer = Installer(MULTICAST_TAG)
         self.forest = Forest(_switches(make(name, options)))
         self.cables = _switches(make(name, options))
-        self.plane = GroupPlane(self.forest, self.installer, self.cables, lambda _group: None)
-        for dpid in self.forest.graph.switches():
-            (request,) = self.installer.switch_connected(dpid, OPENFLOW_1_3, 0.0)  # type: ignore[arg-type]
-            empty = LOWERINGS[OPENFLOW_1_3].encode_flow_stats_reply(request.xid, False, b"")  # type: ignore[union-attr]
-            self.installer.handle(FlowStatsReceived(dpid, OPENFLOW_1_3, request.xid, empty), 0.0)  # type: ignore[arg-type,union-attr]
-            self.perform(self.plane.switch_version(dpid, OPENFLOW_1_3, 0.0))  # type: ignore[arg-type]
+        vlan_ports = VlanPorts(Vlans(), LiveFabric())
+        self.plane = GroupPlane(self.forest, self.installer, self.cables, lambda _group: None, vlan_ports)
+        dpids: Iterable[Any] = self.forest.graph.switches()
+        for dpid in dpids:
+            (request,) = self.installer.switch_connected(dpid, OPENFLOW_1_3, 0.0)
+            empty = LOWERINGS[OPENFLOW_1_3].encode_flow_stats_reply(request.xid, False, b"")
+            self.installer.handle(FlowStatsReceived(dpid, OPENFLOW_1_3, request.xid, empty), 0.0)
+            self.perform(self.plane.switch_version(dpid, OPENFLOW_1_3, 0.0))
         dice = random.Random(1)
-        tors = self.forest.graph.nodes(NodeKind.TOR)
+        tors: Sequence[Any] = self.forest.graph.nodes(NodeKind.TOR)
         for number in range(groups):
             address = bytes((239, 1, number >> 8, number & 255))
             members = dice.sample(tors, min(MEMBERS, len(tors)))
             for dpid in members:
-                self.perform(self.plane.interest_changed(dpid, HOST_PORT, address, ANY_SOURCE, 0.0))  # type: ignore[arg-type]
+                self.perform(self.plane.interest_changed(dpid, HOST_PORT, address, ANY_SOURCE, 0.0))
             if with_senders:
-                key = SenderKey(members[0], HOST_PORT + 1, b"\x02\0\0\0\0\1", b"\x0a\0\0\1")  # type: ignore[arg-type]
+                key = SenderKey(members[0], HOST_PORT + 1, b"\x02\0\0\0\0\1", b"\x0a\0\0\1")
                 self.perform(self.plane.sender_set(address, key, Sender(True, "", 0.0), 0.0))
         self.perform(self.installer.on_deadline(10.0))
         self.now = 10.0

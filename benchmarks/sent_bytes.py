@@ -137,9 +137,9 @@ def talk(run: LiveRun) -> None:
         run.hosts.send(run.random.choice(run.hosts.all), group)
         settle(run, 0.2)
         for _ in range(MEMBERS):
-            host = run.new_member(group)
-            if host is not None:
-                run.hosts.join(host, group)
+            member = run.new_member(group)
+            if member is not None:
+                run.hosts.join(member, group)
                 settle(run, 0.2)
     for number in range(0, GROUPS, 2):
         for host in run.members[group_address(number)][:2]:

@@ -73,20 +73,22 @@ def spines(seeds: Sequence[int]) -> Samples:
                 graph.add_node(f"spine{number}", NodeKind.CORE)
             for number in range(4):
                 graph.add_node(f"leaf{number}", NodeKind.TOR)
-                for spine in range(4):
-                    graph.add_link(f"leaf{number}", f"spine{spine}", capacity_bps=link_bps)
+                for above in range(4):
+                    graph.add_link(f"leaf{number}", f"spine{above}", capacity_bps=link_bps)
             # What a tree carries from one leaf, where all senders are, to the receivers at another.
             rate = offered_bps / 8
             senders = {number: rate * (1 + seed % 7 / 100 * (number - 3.5) / 3.5) for number in range(8)}
             shares = split(senders, range(aliases + 1))
             forest = Forest(graph, seed=seed)
             carried: dict[str, float] = {}
-            for tree in range(aliases + 1):
-                share = sum(senders[flow] for flow, place in shares.items() if place == tree)
-                forest.set_group_rate(tree, share)
+            for number in range(aliases + 1):
+                share = sum(senders[flow] for flow, place in shares.items() if place == number)
+                forest.set_group_rate(number, share)
                 for leaf in ("leaf0", "leaf1"):
-                    forest.join(tree, leaf, TreeRole.RECEIVER)
-                spine = next(node for node in forest.tree(tree).parent if str(node).startswith("spine"))
+                    forest.join(number, leaf, TreeRole.RECEIVER)
+                tree = forest.tree(number)
+                assert tree is not None
+                spine = next(node for node in map(str, tree.parent) if node.startswith("spine"))
                 carried[spine] = carried.get(spine, 0.0) + share
             passed = sum(min(link_bps, load) for load in carried.values())
             base = base or passed

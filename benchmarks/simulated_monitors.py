@@ -180,7 +180,7 @@ class MonitorNode:
 
     def answer(self, request: object) -> None:
         """Take a switch's answer, unless the time to poll is over."""
-        dpid, kind, xid = request  # type: ignore[misc]
+        dpid, kind, xid = request
         now = self.world.now
         if now >= self.until_s or dpid not in self.connected or dpid not in self.schedule.switches:
             return

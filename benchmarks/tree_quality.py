@@ -168,6 +168,7 @@ def degraded() -> list[Measurement]:
                     for i in generator.permutation(len(tors))[: generator.integers(3, 8)]:
                         forest.join(group, tors[i], TreeRole.RECEIVER)
                     tree = forest.tree(group)
+                    assert tree is not None
                     on_tree = [node for node in tree.terminals if node in tree]
                     good.append(tree.size == exact(graph, on_tree))
             smallest.append(100 * mean(good))

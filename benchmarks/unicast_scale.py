@@ -97,22 +97,22 @@ class Fabric:
         began_s = time.process_time()
         effects = self.core.handle(event, self.now)
         batches = [effect for effect in effects if isinstance(effect, ApplyEdits)]
-        for effect in batches:
-            LOWERINGS[self.versions[effect.dpid]].encode_batch(effect)
+        for batch in batches:
+            LOWERINGS[self.versions[batch.dpid]].encode_batch(batch)
         took_ms = 1000 * (time.process_time() - began_s)
         self.turns_ms.append(took_ms)
         self.spent_ms += took_ms
-        for effect in batches:
-            self.edits += len(effect.edits)
+        for batch in batches:
+            self.edits += len(batch.edits)
             self.last_ms = self.spent_ms
             self.first_ms = self.first_ms or self.spent_ms
-            table = self.tables[effect.dpid]
-            for edit in effect.edits:
+            table = self.tables[batch.dpid]
+            for edit in batch.edits:
                 if isinstance(edit, Put):
                     table.add(edit.rule.key)
                 else:
                     table.discard(edit.key)
-            self.queue.append(BarrierReplied(effect.dpid, effect.first_xid + len(effect.edits)))
+            self.queue.append(BarrierReplied(batch.dpid, batch.first_xid + len(batch.edits)))
         for effect in effects:
             if isinstance(effect, RequestFlows):
                 version = self.versions[effect.dpid]
@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print_json({k: {name: summarise(samples) for name, samples in found.items()} for k, found in results.items()})
         return
     rows = [
-        (k, name, s.median, s.first_quartile, s.third_quartile, percentile(samples, 100), s.count)
+        (k, name, s.median, s.first_quartile, s.third_quartile, percentile(samples, 100), s.sample_count)
         for k, found in results.items()
         for name, samples in found.items()
         for s in (summarise(samples),)

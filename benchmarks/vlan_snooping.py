@@ -91,9 +91,9 @@ def bridge(name: str) -> Iterator[dict[int, socket.socket]]:
         for port_no, vlan_id in VLAN_OF_PORT.items():
             near, far = f"p{port_no}", f"h{port_no}"
             processes.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
-            for end in (near, far):
-                Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
-                processes.run("ip", "link", "set", end, "up")
+            for interface in (near, far):
+                Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")
+                processes.run("ip", "link", "set", interface, "up")
             tag = (f"tag={vlan_id}",) if name == "snooping" else ()
             number = ("--", "set", "interface", near, f"ofport_request={port_no}")
             processes.run("ovs-vsctl", "add-port", BRIDGE, near, *tag, *number)

@@ -26,11 +26,12 @@ import statistics
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from fabric_joins import POLICY, SETTLE_S, Fabric, host_at
 from measure import Measurement, report, tallied
@@ -45,6 +46,7 @@ from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.rules.model import Output
 from controller.rules.pipeline import VLAN_FORWARD
+from controller.trees.tree import Tree
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -312,6 +314,10 @@ def many_vlans(arguments: argparse.Namespace) -> list[Measurement]:
     ]  # fmt: skip
 
 
+def _dpids(tree: Tree) -> Iterable[Any]:
+    return tree.nodes()
+
+
 def entries_without_need(fabric: Fabric) -> tuple[int, int]:
     """Return how many entries match a VLAN of which their switch has no port and no tree, and how many match one."""
     core = fabric.multicast
@@ -321,7 +327,7 @@ def entries_without_need(fabric: Fabric) -> tuple[int, int]:
             needed.setdefault(vlan_id, set()).add(dpid)
     for name in core.plane.groups:
         for tree in core.plane.islands.trees(name):
-            needed.setdefault(domain_of(name), set()).update(tree.nodes())
+            needed.setdefault(domain_of(name), set()).update(_dpids(tree))
     needless = held = 0
     for dpid in core.fabric.switches():
         for key in core.installer.installed(dpid):
@@ -350,7 +356,8 @@ def registered(arguments: argparse.Namespace) -> list[Measurement]:
 
         def hosts_at(number: int, end: End) -> list[HostLearnt]:
             host = host_at(number, end)
-            sends_in = {at_sender.untagged, *at_sender.tagged} - {None}
+            untagged = [] if at_sender.untagged is None else [at_sender.untagged]
+            sends_in = {*untagged, *at_sender.tagged}
             return [in_vlan(host, vlan_id) for vlan_id in (sends_in if not number else (vlan_at(number),))]
 
         return Fabric(arguments.k, policy=policy, hosts_at=hosts_at)
@@ -396,7 +403,9 @@ def crossings(fabric: Fabric, name: bytes, start: End) -> Counter[End]:
             if entry.key.table != VLAN_FORWARD:
                 continue
             for action in entry.actions:
-                end = (dpid, action.port_no) if isinstance(action, Output) else None
+                if not isinstance(action, Output):
+                    continue
+                end = (dpid, action.port_no)
                 if end in far and end != (dpid, in_port):
                     crossed[end] += 1
                     waiting.append(far[end])

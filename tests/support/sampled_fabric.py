@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -73,9 +74,9 @@ class SampledFabric:
                     yield self._sample(dpid, self.now_s + poll * self.poll_s + phase_s)
         self.now_s += duration_s
 
-    def feed(self, core: object, duration_s: float) -> list:
+    def feed(self, core: Any, duration_s: float) -> list[Any]:
         """Have a core judge what is sampled for a while, and return its effects."""
-        found = []
+        found: list[Any] = []
         for sample in self.samples(duration_s):
             found += core.handle(sample, 0.0)
             while core.next_deadline() is not None:
