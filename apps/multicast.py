@@ -19,7 +19,14 @@ from apps.former_journal import FORMER_NAME, FormerJournal
 from apps.log_database import LOG_NAME, LogDatabase, read_values
 from apps.log_keeper import LogKeeper
 from apps.openflow.app import TableKeeper
-from apps.openflow.bus import AlarmReported, DrainsChanged, LinksMeasured, SwitchForgotten, TableSuspected
+from apps.openflow.bus import (
+    AlarmReported,
+    DrainsChanged,
+    LinksMeasured,
+    PoolShared,
+    SwitchForgotten,
+    TableSuspected,
+)
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import DATAPATHS, NAME, SOUTHBOUND, Event, hub, run_aside, running_apps, set_ev_cls
@@ -42,6 +49,7 @@ from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LeadTaken, LogFollowed, LogRead, MaintenanceLooked
 from controller.multicast.present import present_decisions
 from controller.multicast.view import VIEWS
+from controller.service_classes.pool import AliasesUsed, FlowsUsed
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
@@ -58,7 +66,7 @@ POLICY_RELOAD = "policy-reload"
 class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
     """Feeds the multicast core and performs its effects; keeps its journal, logs and status socket."""
 
-    _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported, DrainsChanged]
+    _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported, DrainsChanged, PoolShared]
     core: MulticastCore
     actions: ActionLog
 
@@ -78,6 +86,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         )
         self._perform[Audit] = self._decided
         self._perform[WriteLog] = self._write_log
+        self._perform[AliasesUsed] = lambda effect: self.send_event_to_observers(PoolShared(effect))
         self._perform[SwitchesDrained] = lambda effect: self.send_event_to_observers(DrainsChanged(effect))
         views = {name: partial(view, self.core) for name, view in VIEWS.items()}
         sections = self.core.sections
@@ -219,6 +228,11 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:
         self.feed(event.loads)
+
+    @set_ev_cls(PoolShared)
+    def _pool_shared(self, event: Any) -> None:
+        if isinstance(event.used, FlowsUsed):
+            self.feed(event.used)
 
     def described(self, dpid: int, description: str) -> None:
         """Call the switch what it calls itself, where the policy has no name for it."""

@@ -8,6 +8,7 @@ from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
 from controller.events import SwitchesDrained
 from controller.multicast.events import LoadsMeasured
+from controller.service_classes.pool import AliasesUsed, FlowsUsed
 from controller.unicast.weights import PortsWeighed
 from topology.events import TopologyEvent
 
@@ -82,6 +83,14 @@ class PathsWeighed(EventBase):  # type: ignore[misc]
     def __init__(self, weighed: PortsWeighed) -> None:
         super().__init__()
         self.weighed = weighed
+
+
+class PoolShared(EventBase):  # type: ignore[misc]
+    """The word of multicast, or of unicast, to the other: how many of the pool of aliases it has in `used`."""
+
+    def __init__(self, used: AliasesUsed | FlowsUsed) -> None:
+        super().__init__()
+        self.used = used
 
 
 class AlarmReported(EventBase):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.read import NodeReader, line_of, scalar_value, step
-from controller.config.service_class_settings import BY_SENDER, OFF, QUEUEING, Aliases, QueuePolicy
+from controller.config.service_class_settings import BY_SENDER, DYNAMIC, OFF, QUEUEING, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -149,6 +149,9 @@ def read_aliases(reader: NodeReader, node: Node, path: str) -> Aliases:
     if aliases.mode != OFF and aliases.split != BY_SENDER:
         message = f"{aliases.split} is carried out as {BY_SENDER} yet: all that a sender sends takes one tree"
         reader.faults.warn(line_of(node, "split"), f"{path}.split", message)
+    if aliases.unicast and not aliases.has_flows:
+        message = f"large flows to one host have no path of their own, since aliases.mode is not {DYNAMIC}"
+        reader.faults.warn(line_of(node, "unicast"), f"{path}.unicast", message)
     return aliases
 
 

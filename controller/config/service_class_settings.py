@@ -55,6 +55,17 @@ class Aliases:
         ("steady", "fast"),
     )
 
+    unicast: bool = other(
+        SettingType.BOOLEAN,
+        False,
+        "Whether large flows to one host take the least loaded of equal paths too, from the pool, with `dynamic`.",
+    )
+
+    @property
+    def has_flows(self) -> bool:
+        """Whether large flows of packets to one host have ways of their own."""
+        return self.unicast and self.mode == DYNAMIC
+
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:

@@ -20,7 +20,7 @@ from controller.multicast.aliases import AliasedPlane, AliasTrees
 from controller.multicast.events import LoadsMeasured
 from controller.multicast.group import Group, SenderKey
 from controller.service_classes.goals import DISCRETIONARY
-from controller.service_classes.pool import IDLE_S
+from controller.service_classes.pool import IDLE_S, AliasesUsed, FlowsUsed
 from controller.service_classes.transfers import (
     GROUPS_PER_CLASS,
     PACES,
@@ -121,11 +121,14 @@ class AliasControl:
         self._goal_s: float | None = None
         self._efficiency_s: float | None = None
         self._last_helped: int | None = None
+        self._has_flows = False
+        self._told_used = 0
 
     def use(self, policy: Policy, now: float) -> None:
         """Go by another policy."""
         self.trees.use(policy)
         self._is_dynamic = policy.aliases.mode == DYNAMIC
+        self._has_flows = policy.aliases.has_flows
         self._pace, self._per_group = PACES[policy.aliases.pace], policy.aliases.per_group
         self._classes = {each.name: each for each in policy.classes}
         self._marks.replace(Marking(True, policy.classes, policy.tenants, frozenset(), policy.link_aggregations))
@@ -146,6 +149,10 @@ class AliasControl:
         if self._dropping or event.dropping:
             self._dropping.difference_update((dpid, port_no) for dpid, port_no, _, _ in event.loads)
             self._dropping.update(event.dropping)
+
+    def pool_used(self, event: FlowsUsed) -> None:
+        """Take in how many of the pool large flows of packets to one host have."""
+        self.trees.flows_used = event.number
 
     def measured(self, address: bytes) -> GroupMeasured | None:
         """Return what was measured of a group, None where nothing was."""
@@ -184,9 +191,12 @@ class AliasControl:
             return trees_s
         return self._due_s
 
-    def on_deadline(self, now: float) -> list[Effect]:
+    def on_deadline(self, now: float) -> list[Effect | AliasesUsed]:
         """Do what is due of the trees, and the next slice of looking at groups."""
-        effects = self.trees.on_deadline(now)
+        effects: list[Effect | AliasesUsed] = [*self.trees.on_deadline(now)]
+        if self._has_flows and self.trees.bound_count != self._told_used:
+            self._told_used = self.trees.bound_count
+            effects.append(AliasesUsed(self._told_used))
         if self._due_s is None or now < self._due_s:
             return effects
         self._now = now

@@ -82,7 +82,8 @@ class _Departure:
 class AliasTrees:
     """The aliases of all groups of a plane.
 
-    `is_used` tells whether any group may have aliases, `bound_count` how many there are. `changed` is told of groups
+    `is_used` tells whether any group may have aliases, `bound_count` how many there are, `flows_used`
+    how many of the pool large flows of packets to one host have. `changed` is told of groups
     whose trees are others, with each switch at which senders take another one. `counters` has
     `alias-pool-empty`: a group waits for an alias, since all of the pool are in use.
     """
@@ -90,6 +91,7 @@ class AliasTrees:
     def __init__(self, plane: AliasedPlane, installer: Installer, graph: Graph) -> None:
         self.is_used = False
         self.bound_count = 0
+        self.flows_used = 0
         self.counters: Counter[str] = Counter()
         self.waiting: dict[bytes, None] = {}
         self._plane = plane
@@ -139,7 +141,12 @@ class AliasTrees:
     def free(self) -> int:
         """How many aliases of the pool no group has or is promised."""
         promised = sum(max(0, self.wanted(address) - self._count(address)) for address in self._given)
-        return self._settings.pool - self.bound_count - promised
+        return self._room - promised
+
+    @property
+    def _room(self) -> int:
+        """How many aliases of the pool neither groups nor large flows of packets to one host have."""
+        return self._settings.pool - self.bound_count - self.flows_used
 
     def _count(self, address: bytes) -> int:
         group = self._plane.groups.get(address)
@@ -178,7 +185,7 @@ class AliasTrees:
         """Have it looked at whether a group has the aliases that it is to have."""
         self._touched[address] = None
         for number, tree_version in self._restored.pop(address, ()):
-            if self.bound_count < self._settings.pool:
+            if self._room > 0:
                 self._add(self._plane.groups[address], number, tree_version).is_standing = True
 
     def restore(self, address: bytes, aliases: Iterable[tuple[int, int]]) -> None:
@@ -201,7 +208,7 @@ class AliasTrees:
                 self._end(group, alias, now)
         there = {alias.number for alias in group.all_trees()[1:]}
         for number, tree_version in kept:
-            if number not in there and self.bound_count < self._settings.pool:
+            if number not in there and self._room > 0:
                 alias = self._add(group, number, tree_version)
                 alias.is_standing = True
                 self._build(group, alias, set(), now)
@@ -313,7 +320,7 @@ class AliasTrees:
             effects += self.release(group, tree, now)
         self._follow_binding(group, now)
         missing = wanted - len(staying)
-        free = self._settings.pool - self.bound_count
+        free = self._room
         if missing > free:
             self.counters["alias-pool-empty"] += 1
             self.waiting[address] = None

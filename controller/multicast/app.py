@@ -10,12 +10,13 @@ def _core() -> CoreSpec:
     from controller.maintenance.model import MaintenanceOrder
     from controller.multicast import events
     from controller.multicast.core import MulticastCore
+    from controller.service_classes.pool import FlowsUsed
 
     return CoreSpec(
         lambda policy, _at_s: {"policy": policy},
         lambda start, now, datapath: MulticastCore(start["policy"], now, datapath),
         events.PolicyLoaded,
-        (events, LogEntry, LogEntryKind, MaintenanceOrder),
+        (events, LogEntry, LogEntryKind, MaintenanceOrder, FlowsUsed),
         core=MulticastCore,
     )
 

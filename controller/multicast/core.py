@@ -32,6 +32,7 @@ from controller.multicast.effects import Audit
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.multicast.group import Sender
 from controller.multicast.stages import MulticastStages
+from controller.service_classes.pool import FlowsUsed
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 
 Output: TypeAlias = Effect | Audit | WriteLog | ActionTaken | ActionRefused
@@ -62,6 +63,7 @@ class MulticastCore(MulticastStages):
             PolicyLoaded: self.following.policy_loaded,
             **self.restart.handlers,
             LoadsMeasured: self._loads_measured,
+            FlowsUsed: lambda event, _now: self.aliases.pool_used(event),
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
             **self.labels.handlers,

@@ -6,6 +6,8 @@ from controller.app_spec import AppSpec, CoreSpec
 
 
 def _core() -> CoreSpec:
+    from controller.multicast.events import LoadsMeasured
+    from controller.service_classes.pool import AliasesUsed
     from controller.unicast import settings, weights
     from controller.unicast.core import UnicastCore
 
@@ -13,7 +15,7 @@ def _core() -> CoreSpec:
         lambda policy, _at_s: {"settings": settings.of_policy(policy)},
         lambda start, _now, datapath: UnicastCore(start["settings"], datapath),
         lambda policy: settings.UnicastChanged(settings.of_policy(policy)),
-        (settings, weights),
+        (settings, weights, LoadsMeasured, AliasesUsed),
         core=UnicastCore,
     )
 

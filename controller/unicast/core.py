@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from enum import IntEnum
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
@@ -29,22 +28,27 @@ from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts, ingresses
+from controller.multicast.events import LoadsMeasured
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.rules.plans import DRAIN_S
+from controller.service_classes.pool import AliasesUsed, FlowsUsed
 from controller.unicast.base_rules import old_vlan_rules, standing_rules
 from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
-from controller.unicast.holdings import AwaitedLinks, FormerEntries, port_held, unconfirmed
+from controller.unicast.holdings import AwaitedLinks, FormerEntries, is_held, port_held, unconfirmed
 from controller.unicast.intake import UnicastIntake
+from controller.unicast.large_flows import LargeFlowControl
 from controller.unicast.marks import Stage, UnicastMarks
 from controller.unicast.policer import PacketInPolicer
+from controller.unicast.readiness import Readiness
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
 from controller.unicast.settings import UnicastChanged, UnicastSettings
+from controller.unicast.timers import UnicastDue, UnicastTimer
 from controller.unicast.weights import PortsWeighed
 from controller.wire.packets import Packet
 from topology.events import (
@@ -65,19 +69,10 @@ MAX_GONE_COUNT = 16384
 """Hosts that are gone of which it is remembered, for so long, which switches have entries for them."""
 
 
-class _Kind(IntEnum):
-    FLUSH = 1
-    GONE = 2  # name of a MAC address
-    RELEASE = 3
-
-
-class _Timer(NamedTuple):
-    kind: _Kind
-    subject: Any = None
-
+Out: TypeAlias = Effect | FlowsUsed
 
 _TOPOLOGY_EVENTS = frozenset((SwitchUp, SwitchDown, LinkUp, LinkDown, PortRoleChanged, HostLearnt, HostGone))
-_FLUSH = _Timer(_Kind.FLUSH)
+_FLUSH = UnicastTimer(UnicastDue.FLUSH)
 
 
 class UnicastCore:
@@ -92,14 +87,14 @@ class UnicastCore:
         self._settings = settings
         self.fabric = LiveFabric(aggregations_of(settings.link_aggregations))
         self._again: set[int] = set()
-        self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
+        self._installer = Installer(UNICAST_TAG, hold_unknown=is_held, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._vlan_ports = VlanPorts(settings.vlans, self.fabric)
         fabrics = self.fabric.fabrics
         self._routes = Routes(partial(port_held, self._installer), self._vlan_ports.is_tagged, fabrics)
         self._resolver = Resolver(self.fabric, settings, self)
-        self._deadlines: Deadlines[_Timer] = Deadlines()
-        self._out: list[Effect] = []
+        self._deadlines: Deadlines[UnicastTimer] = Deadlines()
+        self._out: list[Out] = []
         self._now = 0.0
         self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
@@ -114,6 +109,9 @@ class UnicastCore:
         self._policer = PacketInPolicer(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
+        self._readiness = Readiness(self.fabric, self._routes, self._installer, self._base, self.asked_for)
+        self._large = LargeFlowControl(self.fabric, self._routes, self._installer, self.counters)
+        self._large.use(settings.large_flows, 0.0)
         self._marks = UnicastMarks(settings.marking, self.fabric, self._vlan_ports)
         parts = self._routes, self._resolver, self._policer, self._vlan_ports, self._marks
         self._intake = UnicastIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
@@ -124,7 +122,10 @@ class UnicastCore:
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: lambda _event, _now: None,
-            **dict.fromkeys((BarrierReplied, EditFailed, FlowStatsReceived, CheckRequested), self._installer_event),
+            **dict.fromkeys((BarrierReplied, EditFailed, CheckRequested), self._installer_event),
+            FlowStatsReceived: self._flow_stats_received,
+            LoadsMeasured: lambda event, _now: self._large.loads_measured(event),
+            AliasesUsed: lambda event, _now: self._large.aliases_used(event.number),
             TableChanged: self._table_changed,
             DeadlineReached: self._deadline_reached,
             UnicastChanged: self._settings_changed,
@@ -138,7 +139,7 @@ class UnicastCore:
             HostGone: self._host_gone,
         }
 
-    def handle(self, event: object, now: float) -> tuple[Effect, ...]:
+    def handle(self, event: object, now: float) -> tuple[Out, ...]:
         """Take one event of `controller.events` or `topology.events`; KeyError for any other."""
         self._now = now
         kind = type(event)
@@ -149,7 +150,7 @@ class UnicastCore:
             self.handlers[kind](event, now)
         return self._outputs()
 
-    def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Effect, ...]:
+    def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Out, ...]:
         """Take in a packet of the fabric's own domain that a switch sent here, decoded and as it came."""
         self._now = now
         self._intake.packet_received((dpid, in_port), packet, data, now)
@@ -171,7 +172,7 @@ class UnicastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        parts = (self._relays, self._policer, self._resolver, self._intake, self._installer)
+        parts = (self._relays, self._policer, self._resolver, self._intake, self._installer, self._large)
         deadlines = [self._deadlines.next(), *(part.next_deadline() for part in parts)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -200,32 +201,13 @@ class UnicastCore:
         if self._policer.allow_question(end, now):
             self.send(end, data, vlan_id)
 
+    def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
+        """Return a switch that cannot yet forward between two hosts, None where all can."""
+        return self._readiness.unready(one, other, self._now)
+
     def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
         """Send a frame out of all edge ports of its domain but `origin`, as far as the bounds allow."""
         self._out += self._relays.relay(origin, data, now, vlan_id)
-
-    def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
-        """Return a switch that cannot yet forward between two hosts, None where all can."""
-        found = None
-        for source, target in ((one, other), (other, one)):
-            for dpid in self._switches_of(source):
-                self.asked_for(dpid, target.mac, self._now)
-        for source, target in ((one, other), (other, one)):
-            way = self._routes.way(source.dpid, target.mac)
-            if not way:
-                return source.dpid
-            for dpid, rule in way:
-                if self._installer.installed(dpid).get(rule.key) != rule:
-                    found = dpid if found is None else found
-                    self._installer.hurry(dpid, rule.key)
-        return found
-
-    def _switches_of(self, host: HostLearnt) -> Iterable[int]:
-        """Return the switches that a host may send by: the one that it is at, or those of all legs of its group."""
-        aggregations = self.fabric.aggregations
-        if (host.dpid, host.port_no) not in aggregations.homes:
-            return (host.dpid,)
-        return sorted({dpid for dpid, _ in aggregations.legs((host.dpid, host.port_no)) if dpid in self._base})
 
     def count(self, kind: str) -> None:
         """Count something of which nobody need be told."""
@@ -327,7 +309,7 @@ class UnicastCore:
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:
         self._mark(self._marks.host_learnt(host), now)
-        timer = _Timer(_Kind.GONE, host.mac)
+        timer = UnicastTimer(UnicastDue.GONE, host.mac)
         if timer in self._deadlines:
             self._deadlines.cancel(timer)
             self._gone_count -= 1
@@ -386,7 +368,7 @@ class UnicastCore:
 
     def _follow_asked(self, mac: bytes, host: HostLearnt | None, now: float) -> None:
         """Remember for a while who asked for a host that is gone; of one that is found switches may tell it."""
-        timer = _Timer(_Kind.GONE, mac)
+        timer = UnicastTimer(UnicastDue.GONE, mac)
         if host is not None:
             for dpid in self._former.switches_of(shared_name(mac)):
                 if self.fabric.fabrics.is_one(dpid, host.dpid):
@@ -399,6 +381,7 @@ class UnicastCore:
 
     def _settings_changed(self, event: UnicastChanged, now: float) -> None:
         self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
+        self._change(self._large.use(event.settings.large_flows, now), now)
         aggregations = aggregations_of(event.settings.link_aggregations)
         if aggregations != self.fabric.aggregations:
             self.fabric.aggregate(aggregations)
@@ -425,8 +408,9 @@ class UnicastCore:
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
         if not self._begun:
             self._begun = True
-            self._deadlines.set(_Timer(_Kind.RELEASE), now + self._settings.restart_grace_s)
+            self._deadlines.set(UnicastTimer(UnicastDue.RELEASE), now + self._settings.restart_grace_s)
         self._out += self._installer.switch_connected(event.dpid, event.ofp_version, now)
+        self._large.switch_connected(event.dpid, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         dpid = event.dpid
@@ -440,6 +424,15 @@ class UnicastCore:
                 self._flush(now)
         self._former.disconnected(dpid)
         self._out += self._installer.switch_disconnected(dpid, now)
+        if unpinned := self._large.switch_disconnected(dpid):
+            self._change([unpinned], now)
+
+    def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
+        if not self._large.owns_poll(event):
+            self._installer_event(event, now)
+            return
+        for plan in self._large.flow_stats_received(event, now):
+            self._change(plan, now)
 
     def _installer_event(
         self, event: BarrierReplied | EditFailed | FlowStatsReceived | CheckRequested, now: float
@@ -463,6 +456,7 @@ class UnicastCore:
         """Take in that a switch holds what it should again, or is no part of the fabric any more."""
         if dpid in self._routes.away:
             self._routes.away.discard(dpid)
+            self._routes.pinned.switch_back(dpid)
             del self._routes.unsure[dpid]
             self._again.update(self._routes.detoured())
 
@@ -476,9 +470,9 @@ class UnicastCore:
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
         for timer in self._deadlines.due(now):
-            if timer.kind is _Kind.FLUSH:
+            if timer.kind is UnicastDue.FLUSH:
                 self._flush(now)
-            elif timer.kind is _Kind.RELEASE:
+            elif timer.kind is UnicastDue.RELEASE:
                 self._release(now)
             else:
                 self._gone_count -= 1
@@ -487,6 +481,7 @@ class UnicastCore:
         self._policer.on_deadline(now)
         self._resolver.on_deadline(now)
         self._intake.on_deadline(now)
+        self._out += self._large.on_deadline(now)
         self._out += self._installer.on_deadline(now)
 
     def _release(self, now: float) -> None:
@@ -494,6 +489,7 @@ class UnicastCore:
         self._former.release()
         self._out += self._installer.release_unknown(now)
 
-    def _outputs(self) -> tuple[Effect, ...]:
+    def _outputs(self) -> tuple[Out, ...]:
+        self._out += self._large.told()
         out, self._out = self._out, []
         return tuple(out)

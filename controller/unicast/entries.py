@@ -28,6 +28,8 @@ from controller.rules.pipeline import (
     OPENFLOW_1_0,
     PRIORITY_LABEL,
     PRIORITY_LOCATION,
+    PRIORITY_PINNED_FLOW,
+    PRIORITY_PINNED_WAY,
     PRIORITY_TRUNK,
     PRIORITY_UNICAST,
     UNICAST,
@@ -133,6 +135,26 @@ def label_key(number: int, label: int) -> FlowKey:
 def label_rule(number: int, label: int, port_no: int) -> FlowEntry:
     """Return the entry that forwards by label to a switch."""
     return FlowEntry(label_key(number, label), (Output(port_no),), cookie_of(UNICAST_TAG, ("switch", number)))
+
+
+def pinned_flow_rule(ofp_version: int, mac: bytes, address: bytes, port_no: int) -> FlowEntry | None:
+    """Return the entry that sends what a switch's hosts send to a host by a port of its own; None: cannot be said.
+
+    It comes before the entry for the host, and behind what lets frames from other switches in. In VLANs OpenFlow 1.0
+    would need an entry for each port.
+    """
+    if ofp_version == OPENFLOW_1_0 and domain_of(mac):
+        return None
+    (key,) = host_keys(ofp_version, mac)
+    cookie = cookie_of(UNICAST_TAG, ("host", mac))
+    return FlowEntry(key._replace(priority=PRIORITY_PINNED_FLOW), (SetEthDst(address), Output(port_no)), cookie)
+
+
+def pinned_way_rule(ofp_version: int, mac: bytes, address: bytes, in_port: int, port_no: int) -> FlowEntry:
+    """Return the entry that sends on what comes in by a port for a host, where its label may have another way."""
+    key = location_key(ofp_version, address, domain_of(mac))
+    pinned = key._replace(priority=PRIORITY_PINNED_WAY, match=key.match._replace(in_port=in_port))
+    return FlowEntry(pinned, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
 
 
 def trunk_rule(port_no: int, table: int = UNICAST) -> FlowEntry:

@@ -7,7 +7,8 @@ from typing import Final
 from controller.kernel.domains import in_domain
 from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
-from controller.rules.model import FlowEntry, FlowKey, Output, PushVlan, SetEthDst
+from controller.rules.model import FlowEntry, FlowKey, Key, Output, PushVlan, SetEthDst
+from controller.rules.pipeline import PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 
 AWAITED_S: Final = 3.0
@@ -15,6 +16,11 @@ AWAITED_S: Final = 3.0
 
 AWAITED_BOUND_S: Final = 10.0
 """The same in all."""
+
+
+def is_held(key: Key) -> bool:
+    """Tell whether an entry from before a restart stays until it is known who needs it: not that of a flow's way."""
+    return key.priority not in (PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY) if isinstance(key, FlowKey) else True
 
 
 def port_held(entries: Inspection, dpid: int, key: FlowKey) -> int | None:

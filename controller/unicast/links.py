@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from controller.kernel.drains import avoided_links
+from controller.kernel.ports import End
 from controller.unicast.paths import Pair
 from topology.graph import Graph, NodeId
 
@@ -66,6 +67,11 @@ class UsableLinks:
     def beyond(self, dpid: int, port_no: int) -> int | None:
         """Return the switch that packets get to by a port of another, None where they get to none."""
         return next((far for far, port_nos in self.near[dpid].items() if port_no in port_nos), None)
+
+    def other_end(self, dpid: int, port_no: int) -> End | None:
+        """Return the switch that packets get to by a port of another, and its port there; None for none."""
+        far = self.beyond(dpid, port_no)
+        return None if far is None else (far, self.near[far][dpid][self.near[dpid][far].index(port_no)])
 
     def turn(self, stage: Iterable[tuple[int, object]], former: Ports, ports: Ports) -> bool:
         """Tell whether a switch of a stage is to send by its `ports` to one that sent to it by its `former` ones.

@@ -19,12 +19,12 @@ from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, 
 from controller.unicast.links import UsableLinks
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
+from controller.unicast.pinned import PinnedFlows, Stage
 from controller.unicast.weights import PortLevels, PortsWeighed
 from topology.events import HostLearnt
 from topology.fabrics import Fabrics
 from topology.graph import Graph
 
-Stage: TypeAlias = list[tuple[int, Edit]]
 Plan: TypeAlias = list[Stage]
 """Stages of edits, each to be in place before the next is sent."""
 
@@ -69,6 +69,7 @@ class Routes:
         self._is_tagged = is_tagged
         self.links = UsableLinks()
         self._near = self.links.near
+        self.pinned = PinnedFlows(self.links)
         self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
         self._places: dict[bytes, HostLocation] = {}
@@ -140,15 +141,18 @@ class Routes:
                 return []
             if here != dpid or version != OPENFLOW_1_0:
                 found.append((here, destination.passing_rule(version, place, ports)))
-            port_no = ports[place.label]
-            onward = self.links.beyond(here, port_no)
-            if onward is None:
+            arrives_at = self.links.other_end(here, ports[place.label])
+            if arrives_at is None:
                 return []
-            if self._versions.get(onward) != OPENFLOW_1_0:
-                arrives_at = self._near[onward][here][self._near[here][onward].index(port_no)]
-                found.append((onward, trunk_rule(arrives_at, VLAN_UNICAST if domain_of(mac) else UNICAST)))
-            here = onward
+            here, in_port = arrives_at
+            if self._versions.get(here) != OPENFLOW_1_0:
+                found.append((here, trunk_rule(in_port, VLAN_UNICAST if domain_of(mac) else UNICAST)))
         return [*found, (here, from_others)]
+
+    def destination(self, mac: bytes) -> tuple[HostLocation, Destination] | None:
+        """Return where a host is, and the destination that its switch is; None for a host without entries."""
+        place = self._places.get(mac)
+        return None if place is None else (place, self._destinations[place.dpid])
 
     # Who asks for whom
 
@@ -273,12 +277,13 @@ class Routes:
                 del self._behind[destination.dpid]
             work += DESTINATION_WORK_COUNT + len(switches)
             former = dict(destination.ports) if self._is_draining and urgency is Urgency.BULK else {}
+            unpinned = self.pinned.follow(destination)
             stages = self._reroute(destination, switches)
             plan = [stages[rank] for rank in sorted(stages)]
             if not is_ordered:
-                far += chain.from_iterable(plan)
-            elif plan:
-                plan = [before, *plan] if before else plan
+                far += chain(unpinned, *plan)
+            elif plan or unpinned:
+                plan = [before + unpinned, *plan] if before or unpinned else plan
                 turning = [self.links.turn(stage, former, destination.ports) for stage in plan] if former else ()
                 plans.append(RouteChange(plan, urgency, frozenset(compress(count(), turning))))
         self._is_draining &= bool(self._behind)
@@ -331,12 +336,13 @@ class Routes:
         former = self._places.get(mac)
         if former is not None and (host is None or host.dpid != former.dpid):
             asked = self._asking(mac)
-            leaving = self._leave(former)
+            leaving, unpinned = self._leave(former), self.pinned.host_left(mac, former.dpid)
             if host is None:
                 keys = [(dpid, key) for dpid, _ in asked for key in self._host_keys(dpid, mac)]
-                far += [*leaving, *((dpid, Remove(key)) for dpid, key in keys)]
+                far += [*unpinned, *leaving, *((dpid, Remove(key)) for dpid, key in keys)]
                 far += self._shared_edits(mac)
             else:
+                move[1] += unpinned
                 move[2] += leaving
         if host is None:
             return
@@ -361,13 +367,9 @@ class Routes:
             others = [dpid for dpid, _ in asked if dpid != place.dpid]
             move[2] += [(dpid, Remove(key)) for dpid in others for key in self._host_keys(dpid, mac)]
 
-    def _known(self, dpids: Iterable[int]) -> list[tuple[int, int]]:
-        """Return the switches that are there, each with its OpenFlow version."""
-        return [(dpid, self._versions[dpid]) for dpid in sorted(dpids) if dpid in self._versions]
-
     def _asking(self, mac: bytes) -> list[tuple[int, int]]:
         """Return the switches that are there and where a host was asked for, each with its OpenFlow version."""
-        return self._known(self._asked.by(mac))
+        return [(dpid, self._versions[dpid]) for dpid in sorted(self._asked.by(mac)) if dpid in self._versions]
 
     def _shared_edits(self, mac: bytes) -> Stage:
         """Return the edits that have each switch hold the entries for the host that it means by a MAC address."""
@@ -483,7 +485,7 @@ class Routes:
         astray: set[int] = set()
         away = [dpid for dpid in self.away if dpid in distance and dpid in self._versions]
         for dpid in sorted(away, key=lambda dpid: (distance[dpid], dpid)):
-            keys = destination.passing_keys(self._versions[dpid])
+            keys = destination.passing_keys(self._versions[dpid]) + self.pinned.left(dpid, destination.dpid)
             ports = {port_no for key in keys if (port_no := self._held(dpid, key)) is not None}
             if dpid == destination.dpid:
                 if not ports.isdisjoint(chain.from_iterable(self._near[dpid].values())):

@@ -17,7 +17,8 @@ class UnicastSettings(NamedTuple):
     found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
     switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. `vlans`
     says which VLANs ports to hosts are in, `link_aggregations` which of them lead to one host together, and `marking`
-    which code points packets get.
+    which code points packets get. `large_flows` is how many flows and aliases together may have ways of their own, 0
+    where no flow may.
     """
 
     settle_s: float = 0.002
@@ -42,6 +43,7 @@ class UnicastSettings(NamedTuple):
     vlans: Vlans = Vlans()
     link_aggregations: tuple[LinkAggregation, ...] = ()
     marking: Marking = Marking()
+    large_flows: int = 0
 
 
 class UnicastChanged(NamedTuple):
@@ -58,4 +60,5 @@ def of_policy(policy: Policy) -> UnicastSettings:
         vlans=policy.vlans,
         link_aggregations=policy.link_aggregations,
         marking=marking_of(policy),
+        large_flows=policy.aliases.pool if policy.aliases.has_flows else 0,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import product
@@ -20,9 +21,10 @@ from controller.events import (
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output, SetEthDst
 from controller.rules.openflow import FlowCounter
-from controller.rules.pipeline import LOCATION, PRIORITY_LABEL
+from controller.rules.pipeline import LOCATION, PRIORITY_LABEL, PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY
+from controller.service_classes.pool import FlowsUsed
 from controller.unicast.core import UnicastCore
-from controller.unicast.entries import host_keys, location_key, trunk_rule
+from controller.unicast.entries import host_keys, location_key, pinned_flow_rule, pinned_way_rule, trunk_rule
 from controller.unicast.locations import LABEL_MASK
 from controller.unicast.settings import UnicastSettings
 from controller.wire.udp import encode_udp
@@ -33,6 +35,7 @@ from .reaching import populate
 End = tuple[int, int]
 Cable = tuple[int, int, int, int]
 KEYS_CACHED = 4096
+PINNED = (PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY)
 
 
 def host(number: int, dpid: int, port_no: int) -> HostLearnt:
@@ -71,14 +74,20 @@ def at_label(label: bytes) -> FlowKey:
     return FlowKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=label + bytes(3), eth_dst_mask=LABEL_MASK))
 
 
-def tell_flows(request: RequestFlows, version: int, rules: Iterable[FlowEntry]) -> list[FlowStatsReceived]:
-    """Return the replies of a switch that holds `rules`."""
+def tell_flows(
+    request: RequestFlows,
+    version: int,
+    rules: Iterable[FlowEntry],
+    counted: Callable[[FlowKey], tuple[int, float]] = lambda _key: (0, 0.0),
+) -> list[FlowStatsReceived]:
+    """Return the replies of a switch that holds `rules`; `counted` tells the bytes and the age of an entry."""
     lowering = LOWERINGS[version]
     told = [rule for rule in rules if (rule.cookie ^ request.cookie) & request.cookie_mask == 0]
     pages = [told[first : first + 200] for first in range(0, len(told), 200)] or [[]]
     replies = []
     for number, page in enumerate(pages, 1):
-        entries = b"".join(lowering.encode_flow_stats_entry(FlowCounter(rule, 0, 0, 0.0)) for rule in page)
+        counters = [FlowCounter(rule, 0, *counted(rule.key)) for rule in page]
+        entries = b"".join(map(lowering.encode_flow_stats_entry, counters))
         message = lowering.encode_flow_stats_reply(request.xid, number < len(pages), entries)
         replies.append(FlowStatsReceived(request.dpid, version, request.xid, message))
     return replies
@@ -109,6 +118,10 @@ class Bench:
         self.expiring: list[tuple[float, int, FlowKey]] = []
         self.edits = 0
         self.away: set[int] = set()
+        self.pinned: dict[tuple[int, FlowKey], FlowEntry] = {}
+        self.byte_counts: Counter[tuple[int, FlowKey]] = Counter()
+        self.put_s: dict[tuple[int, FlowKey], float] = {}
+        self.pool_used: list[FlowsUsed] = []
         self.hold: list[BarrierReplied] | None = None
         self.on_edits: Callable[[], None] = lambda: None
 
@@ -152,6 +165,7 @@ class Bench:
                 self.link((*a, *b), up=False)
         self.feed(SwitchDown(dpid))
         self.rules.pop(dpid, None)
+        self.pinned = {held: rule for held, rule in self.pinned.items() if held[0] != dpid}
 
     def lose(self, dpid: int) -> None:
         """End the connection of a switch, which goes on forwarding."""
@@ -207,10 +221,17 @@ class Bench:
                 self.sent.append(effect)
             elif isinstance(effect, Notice):
                 self.notices.append(effect)
+            elif isinstance(effect, FlowsUsed):
+                self.pool_used.append(effect)
             else:
                 assert isinstance(effect, RequestFlows), effect
-                told = self.rules.get(effect.dpid, {}).values()
-                for reply in tell_flows(effect, self.version_of(effect.dpid), told):
+                dpid = effect.dpid
+                told = self.rules.get(dpid, {}).values()
+
+                def counted(key: FlowKey, dpid: int = dpid) -> tuple[int, float]:
+                    return self.byte_counts[dpid, key], self.now - self.put_s.get((dpid, key), 0.0)
+
+                for reply in tell_flows(effect, self.version_of(dpid), told, counted):
                     self.feed(reply)
 
     def apply(self, effect: ApplyEdits) -> None:
@@ -218,11 +239,17 @@ class Bench:
         for edit in effect.edits:
             self.edits += 1
             if isinstance(edit, Put):
+                if edit.rule.key.priority in PINNED:
+                    self.pinned[effect.dpid, edit.rule.key] = edit.rule
+                if table.get(edit.rule.key) != edit.rule:
+                    self.put_s[effect.dpid, edit.rule.key] = self.now
+                    self.byte_counts.pop((effect.dpid, edit.rule.key), None)
                 table[edit.rule.key] = edit.rule
                 if edit.rule.hard_timeout_s:
                     self.expiring.append((self.now + edit.rule.hard_timeout_s, effect.dpid, edit.rule.key))
             else:
                 table.pop(edit.key, None)
+                self.pinned.pop((effect.dpid, edit.key), None)
             self.on_edits()
         reply = BarrierReplied(effect.dpid, effect.first_xid + len(effect.edits))
         if self.hold is None:
@@ -265,10 +292,10 @@ class Bench:
             dpid, in_port = here
             way.append(here)
             assert len(way) <= len(self.rules) + 1, f"a packet to {mac.hex()} circles: {way}"
-            rule = self._rule_for(dpid, in_port, address)
+            rule = self.rule_for(dpid, in_port, address)
             if rule is not None and isinstance(rule.actions[-1], Goto):
                 address = rule.actions[0][0]
-                rule = self._located(dpid, address)
+                rule = self.located(dpid, in_port, address)
             if rule is None:
                 return []
             *rewritten, action = rule.actions
@@ -290,17 +317,28 @@ class Bench:
         found = self.core.fabric.host(mac)
         return None if found is None else (found.dpid, found.port_no)
 
-    def _rule_for(self, dpid: int, in_port: int, address: bytes) -> FlowEntry | None:
+    def rule_for(self, dpid: int, in_port: int, address: bytes) -> FlowEntry | None:
+        """Return the entry of a switch that a packet meets which comes in by a port."""
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
-            return rules.get(at_location(1, address)) or rules.get(at_host(1, address))
+            located = self.located(dpid, in_port, address)
+            return located or self.pinned_flow(dpid, address) or rules.get(at_host(1, address))
         if in_port == ELSEWHERE or at_trunk(in_port) in rules:
-            return self._located(dpid, address)
-        return rules.get(at_host(4, address))
+            return self.located(dpid, in_port, address)
+        return self.pinned_flow(dpid, address) or rules.get(at_host(4, address))
 
-    def _located(self, dpid: int, address: bytes) -> FlowEntry | None:
+    def pinned_flow(self, dpid: int, address: bytes) -> FlowEntry | None:
+        """Return the entry by which a switch sends what is for a host by a way of its own."""
+        rule = pinned_flow_rule(self.version_of(dpid), address, address, 0) if self.pinned else None
+        return None if rule is None else self.pinned.get((dpid, rule.key))
+
+    def located(self, dpid: int, in_port: int, address: bytes) -> FlowEntry | None:
         """Return the entry of a switch that a location address meets, whatever its label."""
         rules = self.rules[dpid]
+        if self.pinned:
+            key = pinned_way_rule(self.version_of(dpid), address, address, in_port, 0).key
+            if (dpid, key) in self.pinned:
+                return self.pinned[dpid, key]
         if self.version_of(dpid) == 1:
             return rules.get(at_location(1, address))
         return rules.get(at_location(4, address)) or rules.get(at_label(address[:3]))

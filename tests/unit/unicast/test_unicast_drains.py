@@ -22,17 +22,17 @@ def drain(bench, *dpids):
 
 def passed(bench, one, other):
     """The switches that a packet from one host to another meets, in order."""
-    way, follow = [], bench._rule_for
+    way, follow = [], bench.rule_for
 
     def noted(dpid, in_port, address):
         way.append(dpid)
         return follow(dpid, in_port, address)
 
-    bench._rule_for = noted
+    bench.rule_for = noted
     try:
         assert bench.trace((one.dpid, one.port_no), other.mac) == [(other.dpid, other.port_no)]
     finally:
-        del bench._rule_for
+        del bench.rule_for
     return way
 
 
