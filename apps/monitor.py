@@ -24,6 +24,7 @@ from apps.status_server import QuestionRefused
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
 from controller.anomaly.live_normalcy_core import ports_rolled_up
+from controller.config.policy import Policy
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
 from controller.performance.alarms import LINK_DOWN
@@ -69,7 +70,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
         directory = own_state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
-            self.share = MonitorShare(policy, self._feed_later, self.logger) if settings.share != "none" else None
+            self.share = self._own_share(policy) if settings.share != "none" else None
             outputs = output_settings(settings)
             self.sinks = build_sinks(
                 outputs,
@@ -100,7 +101,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
         if self.share is not None:
             self.log_actions()
             self.pages |= self.share.pages
-            sections = {**sections, "monitors": self.share.section}
+            sections = {**sections, **self.share.sections()}
             orders = self.share.orders(partial(self.reactor.call, self._turn), self.actions)
         self.console = Console(self.core, self._change, time.monotonic, self._state, self.names)
         self.offer(
@@ -221,6 +222,31 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             text = f"An output cannot be written: {'; '.join(state.faults)}." if state.faults else None
             self._reports.look_at(OUTPUT_FAILED, name, text)
 
+    def _own_share(self, policy: Policy) -> MonitorShare:
+        def hear(heard: Any) -> None:
+            self.reactor.call(self._turn, self._heard_advice, heard)
+
+        return MonitorShare(policy, self._feed_later, self.logger, self._busyness, hear)
+
+    def _busyness(self) -> Any:
+        """Return how busy this monitor is; on any thread, for a loop that is late is what is looked for."""
+        from apps.cluster.scaling_thread import Busyness
+
+        fill = max((state.fill for state in self.sinks.states().values()), default=0.0)
+        load = self.core.poller.schedule.load.reading()
+        return Busyness(load, time.process_time(), self.core.settings.outstanding, fill)
+
+    def _heard_advice(self, heard: Any) -> None:
+        scaling = None if self.share is None else self.share.scaling
+        if scaling is None:
+            return
+        for told in heard.events:
+            self.logger.info("%s: %s", told.kind, told.text)
+            self.sections.events.add(time.time(), told.kind, told.text, severity=told.severity, state=told.state)
+        settings = scaling.heard(heard, self.core.settings)
+        if settings is not None:
+            self._change(settings)
+
     def _change(self, settings: Any) -> None:
         self.feed(MonitorChanged(settings))
 
@@ -256,7 +282,8 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             for switch in list(schedule.switches.values())
         )
         share = None if self.share is None else ShareState(*self.share.figures)
-        return Overview(switches, {**schedule.counters, **core.poller.counters}, share)
+        advice = None if self.share is None or self.share.scaling is None else self.share.scaling.state()
+        return Overview(switches, {**schedule.counters, **core.poller.counters}, share, advice)
 
     def _cpu_and_memory(self) -> dict[int, tuple[float | None, float | None]]:
         return {dpid: (use.cpu_pct, use.memory_pct) for dpid, use in self._use.items()}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from apps.monitor_scaling import MonitorScaling
 from apps.state_dir import ActionLog
 from apps.tls_files import SettingsInvalid
 from controller.config.policy import Policy
+from controller.config.scaling_settings import OFF, ScalingSettings
 from controller.performance.shared_polls import (
     PollsStopped,
     SharesConfirmed,
@@ -21,16 +24,26 @@ from controller.performance.shared_polls import (
 if TYPE_CHECKING:
     import logging
 
+    from apps.cluster.scaling_thread import Busyness, ScalingHeard, ScalingThread
     from controller.cluster.shares import ShareFigures
+    from controller.snapshot.log import DocumentLog
 
 
 class MonitorShare:
     """The monitor's end of what divides the switches.
 
-    `feed` has the monitor's core take an event; any thread may call it. ValueError where the settings cannot be.
+    `feed` has the monitor's core take an event, `hear` is told what is advised about the number of monitors, and
+    `busyness` returns how busy this one was; any thread may call them. ValueError where the settings cannot be.
     """
 
-    def __init__(self, policy: Policy, feed: Callable[[Any], object], logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        feed: Callable[[Any], object],
+        logger: logging.Logger,
+        busyness: Callable[[], Busyness],
+        hear: Callable[[ScalingHeard], object],
+    ) -> None:
         # Loaded here: a monitor that polls all switches needs nothing of what several share.
         from apps.cluster.metric_targets import PATH, MetricTargets
         from apps.cluster.monitors_shown import MonitorsSection
@@ -56,8 +69,45 @@ class MonitorShare:
         self.section = self._shown.section
         self.ask = self._thread.ask
         self.pages = {PATH: MetricTargets(self.ask, self.fabric).page}
-        self.start = self._thread.start
-        self.close = self._thread.close
+        place = mine.monitor, mine.incarnation, mine.fabric
+        self.scaling = MonitorScaling() if policy.scaling.mode != OFF else None
+        self._scaling = self._advice(policy.scaling, place, busyness, hear, logger)
+
+    def _advice(
+        self,
+        settings: ScalingSettings,
+        place: tuple[str, str, str],
+        busyness: Callable[[], Busyness],
+        hear: Callable[[ScalingHeard], object],
+        logger: logging.Logger,
+    ) -> ScalingThread | None:
+        """Return what takes part in advice, None where there is to be none."""
+        if settings.mode == OFF:
+            return None
+        from apps.cluster.monitor_orders import carry_out
+        from apps.cluster.scaling_orders import ScalingOrders
+        from apps.cluster.scaling_thread import ScalingPlace, ScalingThread
+        from controller.cluster.keys import Keys
+
+        seen = self._thread
+        orders = ScalingOrders(
+            partial(carry_out, self.ask, Keys(self.fabric)), lambda: seen.monitors.states, settings.command
+        )
+        return ScalingThread(
+            *(settings, ScalingPlace(*place), self.ask, lambda: seen.monitors), *(busyness, orders, hear, logger)
+        )
+
+    def start(self) -> None:
+        """Take part."""
+        self._thread.start()
+        if self._scaling is not None:
+            self._scaling.start()
+
+    def close(self) -> None:
+        """Give the lease back, and end."""
+        if self._scaling is not None:
+            self._scaling.close()
+        self._thread.close()
 
     @property
     def figures(self) -> ShareFigures:
@@ -71,6 +121,11 @@ class MonitorShare:
         from apps.cluster.monitor_orders import MonitorOrders
 
         return {**MonitorOrders(self.ask, self.fabric, later, log).actions()}
+
+    def sections(self) -> dict[str, DocumentLog[Any]]:
+        """Return what readers follow, by name."""
+        advice = {} if self.scaling is None else {"scaling": self.scaling.section}
+        return {"monitors": self.section, **advice}
 
     def refresh(self) -> None:
         """Have readers of `section` told what is otherwise."""

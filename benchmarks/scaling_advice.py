@@ -20,7 +20,7 @@ import numpy as np
 from measure import Measurement, report
 
 from controller.scaling.heuristics import ScalingHeuristics
-from controller.scaling.learners import LEARNERS
+from controller.scaling.learners import LEARNERS, make_learner
 from controller.scaling.model import Learner, PoolReading
 from controller.scaling.rules import SameAsYesterday
 from controller.simulation.scaling import LoadTrace, ScalingRun, SimulatedTier, diurnal, run_scaling, tournament
@@ -40,10 +40,10 @@ def learners(seeds: range) -> list[Measurement]:
     """Return how each learner fares on each trace."""
     found: dict[tuple[str, str], list[float]] = {}
     for kind, make in TRACES.items():
-        for name, learner in LEARNERS.items():
+        for name in LEARNERS:
             for seed in seeds:
                 trace = make(seed)
-                run = outcome(trace, learner(Random(seed).random), seed)
+                run = outcome(trace, make_learner(name, Random(seed).random), seed)
                 for what, unit, value in (
                     ("SLO met, first", "%", run.met_pct(0, trace.period)),
                     ("SLO met", "%", run.met_pct(trace.period)),
@@ -70,7 +70,7 @@ def head_rooms(seeds: range) -> list[Measurement]:
         ratios = []
         for seed in seeds:
             trace = make(seed)
-            run = outcome(trace, LEARNERS["seasonal-q"](Random(seed).random), seed)
+            run = outcome(trace, make_learner("seasonal-q", Random(seed).random), seed)
             ratios.append(run.mean_members(trace.period) / least)
         found.append(Measurement(f"{kind}: members of seasonal-q to those of the cheapest", "times", ratios))
     return found
@@ -86,7 +86,7 @@ def growth(seeds: range) -> list[Measurement]:
             tuple(load * (GROWTH if at >= grows_at else 1.0) for at, load in enumerate(trace.loads)), trace.period
         )
         for name in ("yesterday", "seasonal-q", "vscale", "proportional"):
-            run = outcome(grown, LEARNERS[name](Random(seed).random), seed)
+            run = outcome(grown, make_learner(name, Random(seed).random), seed)
             day = (grows_at + trace.period, grows_at + 2 * trace.period)
             found.setdefault(f"{name}: SLO met on the day that grows", []).append(run.met_pct(grows_at, day[0]))
             found.setdefault(f"{name}: SLO met on the day after", []).append(run.met_pct(*day))

@@ -49,6 +49,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt overcommit simulate --trace packets.parquet --table 2000 --policy lru", "beside another choice"),
     ),
     "vsrt scaling": (("vsrt scaling simulate --trace loads.csv --repeat 4", "a day of loads, four times over"),),
+    "vsrt scaling advise": (("vsrt scaling advise", "how many monitors there should be, and why"),),
+    "vsrt scaling history": (("vsrt scaling history --limit 12", "the last hour, if intervals are of five minutes"),),
     "vsrt scaling simulate": (
         ("vsrt scaling simulate --trace loads.csv --repeat 4", "a day of loads, four times over"),
         ("vsrt scaling simulate --trace loads.csv --learners yesterday,vscale --period 288", "two, on several days"),

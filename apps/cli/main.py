@@ -36,7 +36,7 @@ COMMANDS = {
     "allocate": "allocate ports and pools by their metrics, and tell why",
     "classes": "what the control of service classes decides: limits, clusters, rates of queues, transfers of trees",
     "overcommit": "shares of flow tables that are too small for all groups, and what misses at one",
-    "scaling": "how many members a pool should have, by learners and rules beside each other",
+    "scaling": "how many monitors should share the switches, and how a pool would fare by learners and rules",
     "normalcy": "category, bounds and anomaly scores of time series",
     "diagnose": "name the members of a group that behave unlike their peers",
     "record": "record disks and networks by sysstat, a file a day, for `vsrt diagnose`",

@@ -1,4 +1,4 @@
-"""`vsrt scaling`: how many members a pool should have, by learners and rules."""
+"""`vsrt scaling`: how many monitors, or members of any pool, there should be, by learners and rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-SUBCOMMANDS = {"simulate": "apps.cli.scaling_simulate"}
+SUBCOMMANDS = {
+    "advise": "apps.cli.scaling_advise",
+    "history": "apps.cli.scaling_history",
+    "simulate": "apps.cli.scaling_simulate",
+}
 """Subcommands and their modules."""
 
 

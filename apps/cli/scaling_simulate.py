@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.cli.common import InputError, emit_json, emit_table
 from apps.cli.load_trace import read_loads
-from controller.scaling.learners import LEARNERS
+from controller.scaling.learners import LEARNERS, make_learner
 from controller.scaling.model import PoolBounds
 from controller.simulation.scaling import LoadTrace, ScalingRun, run_scaling
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     trace = LoadTrace(loads * args.repeat, period)
     found = {}
     for name in names:
-        learner = LEARNERS[name](Random(args.seed).random)
+        learner = make_learner(name, Random(args.seed).random)
         outcome = run_scaling(trace, learner, args.seed, args.slo, PoolBounds(args.least, args.limit))
         found[name] = _figures(outcome, period)
     if args.json:

@@ -11,6 +11,7 @@ from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
 from apps.cli.show_classes import class_rows, queue_rows
 from apps.cli.show_cluster import MEMBER_TITLES, cluster_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
+from apps.cli.show_scaling import SCALING_TITLES, scaling_rows
 from apps.dashboard.lists import (
     classes_with_queues,
     fabrics,
@@ -468,6 +469,14 @@ TABLES: dict[str, Table] = {
         MEMBER_TITLES,
         cluster_rows,
         lambda snapshot: [*snapshot.section("cluster").in_order(), *snapshot.section("monitors").in_order()],
+    ),
+    "scaling": Table(
+        "how busy monitors that share the switches were, and how many there should be, the newest last",
+        ("scaling",),
+        SCALING_TITLES,
+        scaling_rows,
+        _of("scaling"),
+        newest_last=True,
     ),
     "pools": Table(
         "pools of addresses of groups, and how many are taken",

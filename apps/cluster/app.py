@@ -18,9 +18,8 @@ from apps.cluster.log_feed import LogFeed
 from apps.cluster.messages import Beat, Seen
 from apps.cluster.metric_targets import PATH as TARGETS_PATH
 from apps.cluster.metric_targets import MetricTargets
-from apps.cluster.monitor_feed import MonitorFeed
 from apps.cluster.monitor_orders import MonitorOrders
-from apps.cluster.monitors_shown import MonitorsSection
+from apps.cluster.monitor_watch import MonitorWatch
 from apps.cluster.own_settings import listening_socket, own_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
@@ -37,7 +36,6 @@ from apps.system import become_anew, system_threading
 from controller.cluster.effects import TellOperators
 from controller.cluster.events import ConfirmWanted, FenceRefused, HandOverWanted, RoleLost
 from controller.cluster.keys import EPOCH_BOUND
-from controller.cluster.monitor_states import MonitorsSeen
 from controller.cluster.place import (
     BeginAnew,
     ConfirmLead,
@@ -97,8 +95,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self.link = SidecarLink(self.settings, listening_socket(), self._hear, self._beat, self.logger)
         fabric = self.settings.member.fabric
         self._feed = LogFeed(self.link, fabric, self._hand_followed, self._refuse_records)
-        self._monitor_feed = MonitorFeed(self.link, fabric, self._hear_monitors)
-        self._monitors = MonitorsSeen({}, 0)
+        self._monitors = MonitorWatch(self.link, fabric, partial(self.reactor.call, self._turn))
         self._fabric = FabricCheck(fabric, self.settings.member.member, self._feed.journal.has_switch)
         self._no_part = ""
         self._lead: Lead | None = None
@@ -128,7 +125,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         )
         reader.gate = self
         me = self.settings.member
-        self.shown, self.monitors_shown = ClusterSection(me.member, me.peer), MonitorsSection()
+        self.shown = ClusterSection(me.member, me.peer)
         self.pages[TARGETS_PATH] = MetricTargets(self.link.ask, fabric).page
         self.log_actions()
         orders = MonitorOrders(self.link.ask, fabric, self.later, self.actions)
@@ -137,10 +134,10 @@ class ClusterApp(DeclaredApp, TableKeeper):
             sections={
                 "events": self.events.section,
                 "cluster": self.shown.section,
-                "monitors": self.monitors_shown.section,
+                **self._monitors.sections(),
             },
             refresh=lambda: self.shown.refresh(
-                self.core, self.seen, self._lag_s(), self._monitors, (self._no_part, *self._fabric.problems())
+                self.core, self.seen, self._lag_s(), self._monitors.seen, (self._no_part, *self._fabric.problems())
             ),
         )
 
@@ -149,7 +146,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         thread = super().start()
         self.link.start()
         self._feed.start()
-        self._monitor_feed.start()
+        self._monitors.start()
         self.threads.append(hub.spawn(self._look_at_policies))
         return thread
 
@@ -157,7 +154,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         """Hand over, and end; the apps that write have ended before."""
         self._is_ending = True
         self._feed.close()
-        self._monitor_feed.close()
+        self._monitors.close()
         if self.core.course is Course.LEADING:
             self.link.say(HandOverWanted())
             run_aside(self._wait_resigned)
@@ -224,9 +221,6 @@ class ClusterApp(DeclaredApp, TableKeeper):
                 self._resigned.clear()
         self.reactor.call(self._turn, self._heard, message)
 
-    def _hear_monitors(self, monitors: MonitorsSeen) -> None:
-        self.reactor.call(self._turn, self._show_monitors, monitors)
-
     @property
     def _incarnation(self) -> str:
         return self.settings.member.incarnation
@@ -262,10 +256,6 @@ class ClusterApp(DeclaredApp, TableKeeper):
             self.feed(SidecarLost())
         else:
             self.feed(message)
-
-    def _show_monitors(self, monitors: MonitorsSeen) -> None:
-        self._monitors = monitors
-        self.monitors_shown.see(monitors.states, monitors.unowned, time.time())
 
     def _tell(self, told: TellOperators) -> None:
         self.notices[told.kind] += 1

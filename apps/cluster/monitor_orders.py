@@ -63,30 +63,31 @@ class MonitorOrders:
     def _do(self, name: str, order: Order, monitor: str, answer: Deferred) -> None:
         """Have it done, on a thread, and answer."""
         outcome: list[Document] = []
-        run_aside(lambda: outcome.append(self.carry_out(order, monitor)))
+        run_aside(lambda: outcome.append(carry_out(self._ask, self._keys, order, monitor)))
         self._later(lambda: answer.settle(outcome[0]))
 
-    def carry_out(self, order: Order, monitor: str) -> Document:
-        """Return what is answered to an order, when the store has it; this waits for the store."""
-        unconfirmed = ""
-        try:
-            for _ in range(TRIES):
-                view = ShareView(self._keys)
-                view.replace(read_below(self._ask, self._keys.share)[1])
-                transaction = order(self._keys, view, monitor)
-                reply = None if transaction is None else self._ask(transaction)
-                if reply is None or type(reply) is Committed:
-                    switches = sum(share.owner == monitor for share in view.shares().values())
-                    changed = reply is not None or bool(unconfirmed)
-                    return {"monitor": monitor, "switches": switches, "changed": changed}
-                unconfirmed = getattr(reply, "why", unconfirmed)
-        except DrainRefused as refused:
-            return refusal(QuestionRefused(str(refused), "monitor"))
-        except StoreSilent as silent:
-            if not unconfirmed:
-                text = f"The monitors' store does not answer, nothing was done: {silent}"
-                return refusal(QuestionRefused(text, reason=ENGINE_UNREACHABLE))
-        if unconfirmed:
-            text = f"The monitors' store has not confirmed it, and nobody knows whether it was done: {unconfirmed}"
-            return refusal(QuestionRefused(text, reason=ENGINE_UNCONFIRMED))
-        return refusal(QuestionRefused("Monitors come and go: nothing was done. Ask again.", "monitor"))
+
+def carry_out(ask: Ask, keys: Keys, order: Order, monitor: str) -> Document:
+    """Return what is answered to an order, when the store has it; this waits for the store."""
+    unconfirmed = ""
+    try:
+        for _ in range(TRIES):
+            view = ShareView(keys)
+            view.replace(read_below(ask, keys.share)[1])
+            transaction = order(keys, view, monitor)
+            reply = None if transaction is None else ask(transaction)
+            if reply is None or type(reply) is Committed:
+                switches = sum(share.owner == monitor for share in view.shares().values())
+                changed = reply is not None or bool(unconfirmed)
+                return {"monitor": monitor, "switches": switches, "changed": changed}
+            unconfirmed = getattr(reply, "why", unconfirmed)
+    except DrainRefused as refused:
+        return refusal(QuestionRefused(str(refused), "monitor"))
+    except StoreSilent as silent:
+        if not unconfirmed:
+            text = f"The monitors' store does not answer, nothing was done: {silent}"
+            return refusal(QuestionRefused(text, reason=ENGINE_UNREACHABLE))
+    if unconfirmed:
+        text = f"The monitors' store has not confirmed it, and nobody knows whether it was done: {unconfirmed}"
+        return refusal(QuestionRefused(text, reason=ENGINE_UNCONFIRMED))
+    return refusal(QuestionRefused("Monitors come and go: nothing was done. Ask again.", "monitor"))

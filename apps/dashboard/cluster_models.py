@@ -1,8 +1,8 @@
-"""The documents of controllers that share a fabric, and of monitors that share its switches."""
+"""The documents of controllers that share a fabric, of monitors that share its switches, and of their number."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from apps.dashboard.model_parts import Identified, Percent, Time
 
@@ -48,3 +48,48 @@ class MonitorModel(Identified):
     unowned: int | None = Field(
         default=None, description="Of the one that divides: switches that monitors are connected to and none polls."
     )
+
+
+class LearnerModel(BaseModel):
+    """What a learner would have."""
+
+    learner: str
+    monitors: int
+
+
+class ScalingModel(Identified):
+    """How monitors that share the switches fared in an interval, and how many there should be."""
+
+    interval: int | None = Field(
+        default=None, description="Its number: it began so many times its length after 1970."
+    )
+    interval_s: int | None = Field(default=None, description="How long it is.")
+    began_s: Time = None
+    ended_s: Time = None
+    monitors: int | None = Field(default=None, description="Monitors at work.")
+    drained: int | None = Field(default=None, description="Monitors that were left without switches.")
+    pace: int | None = Field(default=None, description="How many times the policy's time is between two polls.")
+    gap: str | None = Field(default=None, description="Why nothing can be said of the interval, if so.")
+    load: float | None = Field(default=None, description="Work that came, in monitors that it keeps busy.")
+    load_before: float | None = Field(default=None, description="The same one period before the next interval.")
+    usage: float | None = Field(default=None, description="How much is taken of the scarcest resource, 1 being all.")
+    scarcest: str | None = None
+    lateness: float | None = Field(
+        default=None, description="What 99 of 100 polls did not exceed, in intervals between polls."
+    )
+    skipped: int | None = Field(default=None, description="Polls that were skipped.")
+    given_up: int | None = Field(default=None, description="Requests given up whose switch answered after all.")
+    slo: str | None = Field(default=None, description="`met`, `missed` or `unknown`.")
+    period: int | None = Field(
+        default=None, description="After how many intervals loads repeat, where that is known."
+    )
+    learner: str | None = None
+    rule: str | None = Field(default=None, description="Why it advises that.")
+    wanted: int | None = Field(default=None, description="Monitors that there should be.")
+    wanted_pace: int | None = None
+    expected_lateness: float | None = Field(default=None, description="What lateness would become.")
+    cost_h: float | None = Field(default=None, description="Monitor hours a day more, fewer where it is negative.")
+    withheld: str | None = Field(default=None, description="Why it is not acted on, if so.")
+    is_ordered: bool | None = Field(default=None, description="Whether it was to be done at once.")
+    text: str | None = Field(default=None, description="The advice as a sentence.")
+    learners: list[LearnerModel] | None = Field(default=None, description="What each learner would have.")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from apps.dashboard.candidate_models import CandidateModel
 from apps.dashboard.class_models import ClassModel, FlowTableModel, PortQueueModel
-from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel
+from apps.dashboard.cluster_models import ClusterMemberModel, MonitorModel, ScalingModel
 from apps.dashboard.maintenance_models import MaintenanceModel
 from apps.dashboard.model_parts import (
     Described,
@@ -489,6 +489,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "allocations": AllocationModel,
     "cluster": ClusterMemberModel,
     "monitors": MonitorModel,
+    "scaling": ScalingModel,
     "classes": ClassModel,
     "queues": PortQueueModel,
     "tables": FlowTableModel,

@@ -109,6 +109,7 @@ LISTS = {
     "allocations": List("allocations", lists.newest_first),
     "cluster": List("cluster"),
     "monitors": List("monitors"),
+    "scaling": List("scaling"),
     "classes": List("classes"),
     "queues": List("queues"),
     "tables": List("tables"),
@@ -120,7 +121,7 @@ LISTS = {
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
-    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "classes", "queues"),
+    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "queues"),
     *("tables", "maintenance", "pools", "addresses", "candidates"),
 )
 """The sections that can be followed."""

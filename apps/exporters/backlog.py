@@ -30,6 +30,11 @@ class Backlog(Generic[T]):
         """The weight of what waits."""
         return self._weight
 
+    @property
+    def fill(self) -> float:
+        """The part of the capacity that is taken, 0 to 1."""
+        return self._weight / self._capacity
+
     def put(self, item: T, weight: int = 1) -> None:
         """Append an item; never waits for the writer."""
         with self._changed:

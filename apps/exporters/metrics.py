@@ -47,6 +47,12 @@ SHARE_SWITCHES = gauge("vsrt_share_switches", "Switches that this monitor polls,
 SHARE_PORTS = gauge("vsrt_share_ports", "Ports of these switches.")
 SHARE_MOVES = counter("vsrt_share_moves_total", "Switches given to another monitor, by the one that divides them.")
 SHARE_UNOWNED = gauge("vsrt_share_unowned", "Connected switches without a monitor, as the one that divides sees it.")
+SCALING_ADVISED = gauge("vsrt_scaling_advised", "Monitors that there should be, where that is advised.")
+SCALING_SLO_MET = gauge(
+    "vsrt_scaling_slo_met_ratio",
+    "Part of the latest intervals in which polls were in time, as the monitor that advises sees it.",
+)
+SCALING_ACTIONS = counter("vsrt_scaling_actions_total", "What was done about the number of monitors, by this one.")
 EVENTS = counter("vsrt_events_total", "Events raised or cleared, by severity.")
 OUTPUT_FAULTY = gauge("vsrt_output_faulty", "1 where an output cannot be written at present.")
 OUTPUT_FAILURES = counter("vsrt_output_failures_total", "Writes that failed, by output.")
@@ -69,6 +75,9 @@ FAMILIES: tuple[MetricFamily, ...] = (
     SHARE_PORTS,
     SHARE_MOVES,
     SHARE_UNOWNED,
+    SCALING_ADVISED,
+    SCALING_SLO_MET,
+    SCALING_ACTIONS,
     EVENTS,
     OUTPUT_FAULTY,
     OUTPUT_FAILURES,

@@ -200,6 +200,11 @@ class PrometheusSink:
             yield metrics.SHARE_PORTS, [({}, share.ports)]
             yield metrics.SHARE_MOVES, [({}, share.moves)]
             yield metrics.SHARE_UNOWNED, [({}, share.unowned)]
+        if overview.scaling is not None:
+            scaling = overview.scaling
+            yield metrics.SCALING_ADVISED, [({}, scaling.advised)] if scaling.advised is not None else []
+            yield metrics.SCALING_SLO_MET, [({}, scaling.met_ratio)] if scaling.met_ratio is not None else []
+            yield metrics.SCALING_ACTIONS, (({"action": name}, count) for name, count in scaling.actions.items())
         yield (
             metrics.EVENTS,
             (

@@ -109,6 +109,7 @@ class RowFiles:
                 "acknowledged": self.acknowledged_rows,
                 "dropped": self._backlog.dropped,
             },
+            fill=self._backlog.fill,
         )
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:

@@ -66,20 +66,32 @@ class ShareState(NamedTuple):
     unowned: int
 
 
+class ScalingState(NamedTuple):
+    """How many monitors there should be; in what part of intervals the goal was met, where this monitor advises; and
+    how often what was done.
+    """
+
+    advised: int | None
+    met_ratio: float | None
+    actions: Mapping[str, int]
+
+
 class Overview(NamedTuple):
-    """What is not about a port: switches, how many polls came to which end, by its name, and the share, if any."""
+    """What is not about a port: switches, how polls ended, by name, how many; and the share and advice, if any."""
 
     switches: tuple[SwitchAnswering, ...] = ()
     polls: Mapping[str, int] = {}
     share: ShareState | None = None
+    scaling: ScalingState | None = None
 
 
 class SinkState(NamedTuple):
-    """How an output fares: what it cannot do at present, if anything, and totals by name."""
+    """How an output fares: what it cannot do at present, if anything, totals by name, and how full its backlog is."""
 
     faults: tuple[str, ...]
     failures: int
     totals: Mapping[str, int]
+    fill: float = 0.0
 
 
 class Sink(Protocol):

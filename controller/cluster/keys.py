@@ -42,6 +42,14 @@ class Keys:
         What those begin with that say who is a monitor, who polls a switch, and which monitor shall have none.
     drains
         Which monitor was drained last.
+    scaling
+        What those begin with that are about how many monitors there should be.
+    scaling_loads, scaling_said
+        What those begin with that say how busy a monitor was, and what was advised after an interval.
+    scaling_table, scaling_broken
+        What has been learnt; the last table that made no sense.
+    scaling_pace
+        How many times as long as the policy says monitors wait between two polls.
     """
 
     def __init__(self, fabric: str) -> None:
@@ -64,6 +72,12 @@ class Keys:
         self.shares = f"{self.share}share/"
         self.drained = f"{self.share}drained/"
         self.drains = f"{self.share}drains"
+        self.scaling = f"{self.root}scaling/"
+        self.scaling_loads = f"{self.scaling}loads/"
+        self.scaling_said = f"{self.scaling}said/"
+        self.scaling_table = f"{self.scaling}table"
+        self.scaling_broken = f"{self.scaling}table-broken"
+        self.scaling_pace = f"{self.scaling}pace"
 
     def share_of(self, dpid: int) -> str:
         """Return the key that says who polls a switch."""

@@ -31,6 +31,7 @@ class SettingType(StrEnum):
     CAPACITIES = "mapping of switches to numbers of entries"
     TENANT_SHARES = "mapping of tenants to {shares, reservation, limit}"
     PEER_WINDOWS = "mapping of peer groups to settings of windows"
+    WORDS = "list of words"
     LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 

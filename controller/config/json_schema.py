@@ -451,7 +451,7 @@ def _type_of(entry: Setting) -> Schema:
                 "properties": {name: _reference(PeerWindows) for name in PEER_GROUPS},
                 "additionalProperties": False,
             }
-        case SettingType.OVSDB_SERVERS:
+        case SettingType.OVSDB_SERVERS | SettingType.WORDS:
             return _list({"type": "string", "minLength": 1})
         case SettingType.THRESHOLDS:
             return _list(_reference(Threshold))

@@ -10,7 +10,7 @@ from controller.config import checks
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
-from controller.config.cluster_settings import NO_ENGINE, Cluster
+from controller.config.cluster_settings import Cluster
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
@@ -29,8 +29,10 @@ from controller.config.read_classes import ClassReader, Hosts, read_aliases, rea
 from controller.config.read_cluster import read_cluster
 from controller.config.read_overcommit import read_overcommit
 from controller.config.read_pools import read_pools
+from controller.config.read_scaling import check_shares, read_scaling
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
+from controller.config.scaling_settings import ScalingSettings
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.settings import (
     MINUTES_ABOVE,
@@ -175,6 +177,7 @@ class _PolicyReader(NodeReader):
         maintenance = read("maintenance", lambda node, path: self.settings(Maintenance, node, path))
         probes = read("probes", lambda node, path: self.settings(Probes, node, path))
         discoveries = read("policy_discovery", lambda node, path: self.settings(PolicyDiscovery, node, path))
+        scaling = read("scaling", lambda node, path: read_scaling(self, node, path))
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
@@ -183,9 +186,7 @@ class _PolicyReader(NodeReader):
         check_domains(self, static_members or (), vlans.vlans)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
-        if monitor is not None and monitor.share != NO_ENGINE and (cluster or Cluster()).engine == NO_ENGINE:
-            line = line_of(found["monitor"][1], "share")
-            self.faults.error(line, "cluster.engine", "missing, while monitor.share is cluster")
+        check_shares(self, found, monitor, cluster, scaling)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
         return Policy(
@@ -220,6 +221,7 @@ class _PolicyReader(NodeReader):
             queues=queues or QueuePolicy(),
             overcommit=overcommit or Overcommit(),
             maintenance=maintenance or Maintenance(),
+            scaling=scaling or ScalingSettings(),
             warnings=self.faults.warnings(),
         )
 

@@ -18,6 +18,7 @@ from controller.config.overcommit_settings import Overcommit
 from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
 from controller.config.registrations import Registrations
+from controller.config.scaling_settings import ScalingSettings
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
@@ -156,6 +157,7 @@ class Policy:
     policy_discovery: PolicyDiscovery = field(default_factory=PolicyDiscovery)
     overcommit: Overcommit = field(default_factory=Overcommit)
     maintenance: Maintenance = field(default_factory=Maintenance)
+    scaling: ScalingSettings = field(default_factory=ScalingSettings)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

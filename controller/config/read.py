@@ -281,6 +281,8 @@ class NodeReader:
                 return self.choice(node, path, entry.choices)
             case SettingType.TEXT:
                 return self.text(node, path)
+            case SettingType.WORDS:
+                return tuple(self.items(node, path, "a list of words", self.text))
             case SettingType.SWITCHES:
                 return frozenset(self.items(node, path, "a list of datapath ids", self.dpid))
             case SettingType.LINKS:

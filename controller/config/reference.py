@@ -37,7 +37,7 @@ def _default(entry: Setting) -> str:
             return "none"
         case SettingType.BOOLEAN | SettingType.BOOLEAN_OR_PORTS:
             return str(value).lower()
-        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS:
+        case SettingType.THRESHOLDS | SettingType.STATIC_TREES | SettingType.OVSDB_SERVERS | SettingType.WORDS:
             return "none"
         case SettingType.CAPACITIES | SettingType.TENANT_SHARES | SettingType.PEER_WINDOWS:
             return "none"

@@ -31,6 +31,7 @@ from controller.config.multicast_settings import Proxy, Querier, RouterPorts
 from controller.config.overcommit_settings import Overcommit
 from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
+from controller.config.scaling_settings import ScalingSettings
 from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.terms import SEVERITIES, SwitchPort
 from controller.trees.algorithms import ALGORITHMS
@@ -459,6 +460,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "policy_discovery": PolicyDiscovery,
     "overcommit": Overcommit,
     "maintenance": Maintenance,
+    "scaling": ScalingSettings,
 }
 
 

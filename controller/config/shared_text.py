@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-LOCAL_SECTIONS = frozenset({"cluster", "dashboard", "monitor", "topology"})
+LOCAL_SECTIONS = frozenset({"cluster", "dashboard", "monitor", "scaling", "topology"})
 """What each machine has for itself: its store, page and outputs, and a file of its own that says what is expected."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -17,6 +17,7 @@ from math import floor
 from types import MappingProxyType
 from typing import NamedTuple
 
+from controller.performance.poll_load import PollLoad
 from topology.graph import NodeKind
 
 OPENFLOW_1_3 = 4
@@ -108,7 +109,10 @@ class ReplyVerdict(StrEnum):
 
 @dataclass(slots=True)
 class SwitchPolls:
-    """A switch on the monitoring list and how its polls went; `up` is False from a missed answer to the next one."""
+    """A switch on the monitoring list and how its polls went; `up` is False from a missed answer to the next one.
+
+    `sweep_s` is when the poll under way was due, None where it looks whether a switch that is down answers.
+    """
 
     dpid: int
     ofp_version: int
@@ -123,6 +127,7 @@ class SwitchPolls:
     timeouts: int = 0
     skipped: int = 0
     due_s: float = 0.0
+    sweep_s: float | None = None
     unsupported: set[StatKind] = field(default_factory=set)
 
 
@@ -165,6 +170,8 @@ class Schedule:
         The monitoring list.
     turned
         Switches that went down or came up, in order; who reads it empties it.
+    load
+        How heavy the polls are.
     """
 
     def __init__(self, settings: PollSettings, xid_tag: int) -> None:
@@ -172,6 +179,7 @@ class Schedule:
         self.counters: Counter[str] = Counter()
         self.switches: dict[int, SwitchPolls] = {}
         self.turned: list[int] = []
+        self.load = PollLoad()
         self._tag = xid_tag << XID_BITS
         self._sequence = 0
         self._due: list[tuple[float, int]] = []
@@ -268,6 +276,7 @@ class Schedule:
             return verdict
         switch = self.switches[dpid]
         switch.answered_s = now
+        self.load.given_up += not switch.up
         self._turn(switch, True)
         if more:
             self._parts[xid] = self._parts.get(xid, 0) + 1
@@ -275,7 +284,10 @@ class Schedule:
         else:
             switch.replies += 1
             self.counters["requests-answered"] += 1
+            self.load.busy_s += now - self._open[xid].sent_s
             self._close(xid, ReplyVerdict.TWICE)
+            if switch.open == 0 and switch.sweep_s is not None:
+                self.load.answered((now - switch.sweep_s) / self.settings.interval_of(switch.kind))
         return verdict
 
     def _judge(self, dpid: int, xid: int, kind: int) -> ReplyVerdict:
@@ -349,9 +361,11 @@ class Schedule:
 
     def _begin_sweep(self, switch: SwitchPolls, due_s: float, now: float) -> None:
         interval_s = self.settings.interval_of(switch.kind)
-        late = int((now - due_s) // interval_s)
+        late = missed = int((now - due_s) // interval_s)
         if switch.open:
             late += 1
+            # One that has just come is polled out of its turn, which may come while the first poll is in line.
+            missed += switch.sweep_s is not None and due_s - switch.sweep_s > interval_s / 2
         else:
             kinds = [kind for kind in sorted(self.settings.kinds, key=_order) if kind not in switch.unsupported]
             if switch.ofp_version < OPENFLOW_1_3:
@@ -359,9 +373,11 @@ class Schedule:
             line = self._waiting if switch.up else self._probing
             line.extend((switch.dpid, kind) for kind in (kinds if switch.up else kinds[:1]))
             switch.open = len(kinds) if switch.up else min(1, len(kinds))
+            switch.sweep_s = due_s if switch.up else None
         if late:
             switch.skipped += late
             self.counters["sweeps-skipped"] += late
+            self.load.skipped += missed if switch.up else 0
         self._plan(switch, now)
 
     def _plan(self, switch: SwitchPolls, now: float) -> None:
@@ -390,6 +406,7 @@ class Schedule:
             self._close(xid, ReplyVerdict.LATE)
             switch = self.switches[asked.dpid]
             switch.timeouts += 1
+            self.load.busy_s += 0.0 if asked.probe else now - asked.sent_s
             self.counters["requests-timed-out"] += 1
             if switch.up:
                 self._turn(switch, False)

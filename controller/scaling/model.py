@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Chance: TypeAlias = Callable[[], float]
 """Draws a number from 0 to below 1, evenly."""
@@ -123,6 +123,17 @@ class Learner(Protocol):
 
         Whatever the pool has at the next call, it is told by that reading: an advice need not have been followed.
         """
+
+
+@runtime_checkable
+class RememberingLearner(Learner, Protocol):
+    """A learner whose knowledge outlasts it."""
+
+    def saved(self) -> Any:
+        """Return what was learnt as lists, numbers and texts, what is worth most last."""
+
+    def restore(self, saved: Any) -> None:
+        """Know what was learnt before, in the place of what is known; ValueError where it makes no sense."""
 
 
 def members_for(load: float, fill: float = 1.0) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 from controller.scaling.model import Chance, PoolReading, ScalingAdvice, members_for
 from controller.scaling.rules import farthest, needed_loads
@@ -67,6 +68,26 @@ class SeasonalQ:
         why = f"the load now, or one period before the next interval, and {head_room} tenths of head-room"
         return farthest(reading, wanted, f"{why}, which did best,")
 
+    def saved(self) -> list[Any]:
+        """Return the mean cost of each head-room in each state, over how many intervals, and visits of the states."""
+        costs = [[*map(int, state), room, *cost] for (state, room), cost in self._costs.items()]
+        return [costs, [[*map(int, state), count] for state, count in self._visits.items()]]
+
+    def restore(self, saved: Any) -> None:
+        """Have these costs; ValueError where they make no sense."""
+        try:
+            costs, visits = saved
+            found = {(_state(each[:3]), int(each[3])): (float(each[4]), float(each[5])) for each in costs}
+            seen = {_state(each[:3]): int(each[3]) for each in visits}
+        except (TypeError, IndexError, OverflowError) as error:
+            raise ValueError(f"it has no costs of head-rooms: {error}") from error
+        for (_, room), (mean, count) in found.items():
+            if room not in HEAD_ROOMS or not (isfinite(mean) and 0 < count <= MEMORY_INTERVALS):
+                raise ValueError(f"a head-room of {room} that cost {mean} in {count} intervals makes no sense")
+        if min(seen.values(), default=0) < 0:
+            raise ValueError("a state was visited less than never")
+        self._costs, self._visits = found, seen
+
     def _learn(self, reading: PoolReading) -> None:
         if self._last is None or self._last[0] + 1 != reading.number:
             return
@@ -90,6 +111,11 @@ class SeasonalQ:
 
     def _cost(self, state: SeasonalState, head_room: int) -> float:
         return self._costs.get((state, head_room), (_expected(head_room), 0.0))[0]
+
+
+def _state(saved: Any) -> SeasonalState:
+    is_known, rises, is_late = map(bool, saved)
+    return SeasonalState(is_known, rises, is_late)
 
 
 def _expected(head_room: int) -> float:

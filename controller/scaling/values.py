@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 STATES_BOUND = 4096
@@ -28,6 +29,14 @@ class ActionValues(Generic[State, Action]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> Iterator[tuple[State, dict[Action, float]]]:
+        """Yield the states with the value of each action that was tried, those learnt about last at the end."""
+        yield from self._values.items()
+
+    def replace(self, values: Iterable[tuple[State, dict[Action, float]]]) -> None:
+        """Know these values and no others; of more than are kept the last ones."""
+        self._values = dict(deque(values, STATES_BOUND))
 
     def known(self, state: State) -> dict[Action, float]:
         """Return the value of each action that was tried in a state; not to be changed."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 from controller.scaling.heuristics import ScalingHeuristics
 from controller.scaling.model import Chance, PoolReading, ScalingAdvice, reward_of
@@ -98,6 +99,20 @@ class VScale:
         worth = known.get(chosen, 0.0)
         return _advice(chosen, f"it was worth {worth:.2f} here, the most of {len(known)} that were tried")
 
+    def saved(self) -> list[Any]:
+        """Return the table of values: each state with the actions that were tried in it."""
+        return [
+            [list(state.members), state.usage, state.lateness, [[*action, value] for action, value in known.items()]]
+            for state, known in self._values.items()
+        ]
+
+    def restore(self, saved: Any) -> None:
+        """Have this table of values; ValueError where it makes no sense."""
+        try:
+            self._values.replace(list(map(_read_state, saved)))
+        except (TypeError, OverflowError) as error:
+            raise ValueError(f"it is no table of values: {error}") from error
+
     def _learn(self, reading: PoolReading, state: PoolState) -> None:
         """Take in what followed from what was done: by the members that there are now, not by what was advised."""
         if self._last is None or self._last[0] + 1 != reading.number:
@@ -107,6 +122,14 @@ class VScale:
         done = [Scaling(tier, change) for tier, change in enumerate(changes) if change] or [NO_CHANGE]
         if len(done) == 1 and (done[0].change in STEPS or done[0] == NO_CHANGE):
             self._values.learn(before, done[0], reward_of(reading, self._gamma), state)
+
+
+def _read_state(saved: Any) -> tuple[PoolState, dict[Scaling, float]]:
+    members, usage, lateness, known = saved
+    values = {Scaling(int(tier), int(change)): float(value) for tier, change, value in known}
+    if not all(map(isfinite, values.values())):
+        raise ValueError("a value is no number")
+    return PoolState(tuple(map(int, members)), int(usage), int(lateness)), values
 
 
 def _advice(chosen: Scaling, why: str) -> ScalingAdvice | None:

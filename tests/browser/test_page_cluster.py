@@ -21,6 +21,7 @@ from controller.cluster.monitor_states import MonitorsSeen, MonitorState
 from controller.cluster.place import PlaceCore, TakenOver
 from controller.events import SwitchConnected
 from controller.rules.pipeline import OPENFLOW_1_3
+from controller.scaling.advised import Advised, advised_document
 from page_fabric import SCREENSHOTS, TOKEN, DrainedController
 
 OpenPage = Callable[..., Page]
@@ -61,7 +62,7 @@ class Told:
 @pytest.fixture
 def told(fabric: DrainedController) -> Iterator[Callable[[str], Told]]:
     yield lambda member: Told(fabric, member)
-    for section in ("cluster", "monitors"):
+    for section in ("cluster", "monitors", "scaling"):
         for name in [*fabric.documents[section]]:
             fabric.put(section, name, None)
 
@@ -177,3 +178,30 @@ def test_nothing_of_it_hinders_those_who_cannot_see_well(
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in grave] == []
     shot(page, f"cluster-{size[0]}-{theme}")
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_how_many_monitors_there_should_be_and_what_each_learner_would_have(
+    open_page: OpenPage, fabric: DrainedController, told: Callable[[str], Told]
+) -> None:
+    told("c1").tell()
+    page = open_page("#/cluster")
+    assert page.get_by_role("region", name="Number of monitors").count() == 0, "nothing is advised"
+    said = Advised(5890752, 300, 2, 0, 1, load=1.9, usage=0.95, scarcest="processor", lateness=0.181, is_met=True)
+    said = said._replace(learner="yesterday", rule="the load now takes 3", wanted=3, wanted_pace=1, cost_h=24.0)
+    said = said._replace(expected_lateness=0.02, others={"yesterday": 3, "threshold": 4})
+    gap = Advised(5890751, 300, 2, 0, 1, gap="m2 told nothing of the interval.")
+    for each in (gap, said):
+        fabric.put("scaling", str(each.number), advised_document(each))
+    view = page.get_by_role("region", name="Number of monitors")
+    expect(view).to_contain_text("Advice: 3 monitors in the place of 2")
+    expect(view).to_contain_text("1.90 of 2 monitors")
+    expect(view).to_contain_text("processor, 95.0 % taken")
+    expect(row(page, "yesterday (goes)")).to_contain_text("3")
+    expect(row(page, "threshold")).to_contain_text("4")
+    intervals = view.get_by_role("table", name="The latest intervals").get_by_role("row")
+    expect(intervals.nth(1)).to_contain_text("the load now takes 3")
+    expect(intervals.nth(2)).to_contain_text("m2 told nothing of the interval.")
+    shot(page, "cluster-scaling")
+    fabric.put("scaling", str(said.number), advised_document(said._replace(is_met=False, skipped=7, is_ordered=True)))
+    expect(view).to_contain_text("missed")
+    expect(view).to_contain_text("3 monitors, ordered")

@@ -158,14 +158,14 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fabric, 
 def test_every_metric_arrives_with_its_type_and_help(scraped: tuple[Fabric, Prometheus]) -> None:
     _, prometheus = scraped
     known = prometheus.ask("metadata")
-    absent = ("vsrt_port_collisions_total", "vsrt_share_")
+    absent = ("vsrt_port_collisions_total", "vsrt_share_", "vsrt_scaling_")
     shown = {family.name: family for family in FAMILIES if not family.name.startswith(absent)}
     for name, family in shown.items():
         described = known.get(name.removesuffix("_total")) or known[name]
         assert (described[0]["type"], described[0]["help"]) == (family.type.value, family.help)
     names = {metric["__name__"] for metric, _ in prometheus.query('{__name__=~"vsrt_.+"}')}
     assert names - {"vsrt_build_info"} == set(shown), (
-        "no series of the counter that no switch has, and of shares where nobody shares"
+        "no series of the counter that no switch has, and of shares and advice where nobody shares"
     )
 
 
@@ -212,9 +212,10 @@ def test_the_dashboard_gets_answers(scraped: tuple[Fabric, Prometheus]) -> None:
                 expression = expression.replace(variable, value)
             if not prometheus.query(expression):
                 empty.append(expression)
-    # Who shares the switches with no other tells of no share.
-    assert len([expression for expression in empty if "vsrt_share_" in expression]) == 4
-    empty = [expression for expression in empty if "vsrt_share_" not in expression]
+    # Who shares the switches with no other tells of no share, and of no number of monitors.
+    of_shares = [expression for expression in empty if "vsrt_share_" in expression or "vsrt_scaling_" in expression]
+    assert len(of_shares) == 7
+    empty = [expression for expression in empty if expression not in of_shares]
     assert [expression for expression in empty if " > 0" not in expression and " == 0" not in expression] == []
 
 

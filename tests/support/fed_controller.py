@@ -9,6 +9,7 @@ from typing import Any
 
 from apps.openflow.questions import Unanswered
 from apps.status_server import QuestionRefused, StatusServer
+from controller.scaling.advised import Advised, advised_document
 from controller.snapshot.log import DocumentLog
 
 ACTIONS = (
@@ -309,6 +310,15 @@ def monitor_documents() -> dict[str, dict[str, Any]]:
         },
         "switches": {"3": {"up": True, "answered_s": 60.0, "cpu_pct": 12.5, "memory_pct": None}},
     }
+
+
+def scaling_documents() -> dict[str, dict[str, Any]]:
+    """Return what a monitor may tell of how many there should be, after an interval with a gap and one without."""
+    gap = Advised(5890751, 300, 3, 0, 1, gap="m2 told nothing of the interval.")
+    said = Advised(5890752, 300, 3, 0, 1, load=2.85, usage=0.95, scarcest="processor", lateness=0.181, is_met=True)
+    said = said._replace(learner="yesterday", rule="the load now takes 4", wanted=4, wanted_pace=1, cost_h=24.0)
+    said = said._replace(expected_lateness=0.02, others={"yesterday": 4, "threshold": 5}, is_ordered=True)
+    return {"scaling": {str(each.number): advised_document(each) for each in (gap, said)}}
 
 
 def table_documents() -> dict[str, dict[str, Any]]:

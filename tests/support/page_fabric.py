@@ -144,6 +144,7 @@ def documents() -> dict[str, dict[str, Any]]:
         },
         "cluster": {},
         "monitors": {},
+        "scaling": {},
         "classes": {},
         "queues": {},
         "maintenance": {},

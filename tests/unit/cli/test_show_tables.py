@@ -22,6 +22,7 @@ from fed_controller import (
     multicast_documents,
     pool_documents,
     queue_documents,
+    scaling_documents,
     table_documents,
 )
 from served_dashboard import served
@@ -34,7 +35,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("controller") / "vsrt.sock"
     apps = [
         FedController(path, {**multicast_documents(), **table_documents(), **pool_documents()}),
-        FedController(path, monitor_documents(), "monitor"),
+        FedController(path, {**monitor_documents(), **scaling_documents()}, "monitor"),
         FedController(path, anomaly_documents(), "anomaly"),
         FedController(path, queue_documents(), "queues"),
     ]
@@ -87,6 +88,24 @@ def test_a_cluster_says_who_leads_and_what_this_one_is_about(show: Show):
     assert [cell.strip() for cell in leader if cell] == ["one", "leads", "7", "10.0.0.1:7000", "-", "-", "-"]
     assert [cell.strip() for cell in follower if cell][:2] == ["two (this one)", "follows"]
     assert [cell.strip() for cell in follower if cell][-3:] == ["answers", "0 of 4", "-"]
+
+
+def test_intervals_of_a_pool_are_a_row_each_and_the_advice_a_sentence(
+    show: Show, source: list[str], capsys: pytest.CaptureFixture[str]
+):
+    gap, said = (line.split("  ") for line in show("scaling").splitlines()[1:])
+    assert [cell.strip() for cell in gap if cell][-2:] == ["-", "m2 told nothing of the interval."]
+    cells = [cell.strip() for cell in said if cell]
+    assert cells[1:] == ["3", "2.85", "0.181", "0", "met", "4 (ordered)", "the load now takes 4"]
+    assert main(["scaling", "history", "--limit", "1", *source]) == 0
+    assert "the load now takes 4" in capsys.readouterr().out.splitlines()[1]
+    assert main(["scaling", "advise", *source]) == 0
+    first, _, titles, *rows = capsys.readouterr().out.splitlines()
+    assert "Advice: 4 monitors in the place of 3" in first
+    assert titles.split() == ["LEARNER", "MONITORS", "CHANGE"]
+    assert [row.split() for row in rows] == [["yesterday", "4", "+1"], ["threshold", "5", "+2"]]
+    assert main(["scaling", "advise", "--json", *source]) == 0
+    assert json.loads(capsys.readouterr().out)["wanted"] == 4
 
 
 def test_status_is_one_document_with_its_counters(show: Show, documents: Callable[..., Any]):

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cluster.metric_targets import MetricTargets
-from apps.cluster.monitor_orders import TRIES, MonitorOrders
+from apps.cluster.monitor_orders import TRIES, MonitorOrders, carry_out
 from apps.openflow.questions import Deferred
 from apps.state_dir import ActionLog
 from apps.status_server import QuestionRefused
@@ -60,10 +60,10 @@ class Stored:
         return view
 
     def drain(self, monitor: str) -> dict[str, Any]:
-        return self.orders.carry_out(draining, monitor)
+        return carry_out(self.ask, KEYS, draining, monitor)
 
     def undrain(self, monitor: str) -> dict[str, Any]:
-        return self.orders.carry_out(undraining, monitor)
+        return carry_out(self.ask, KEYS, undraining, monitor)
 
 
 @pytest.fixture

@@ -23,13 +23,15 @@ BOUNDED = [(name, entry) for name, entry in all_settings() if entry.lower is not
 
 
 def written(name: str, value: object) -> str:
-    """Return a policy that sets one setting, and the querier's intervals far enough apart for any of them."""
+    """Return a policy that sets one setting, and others far enough away from it that any value goes with them."""
     *path, last = name.split(".")
     text = f"{{{last}: {value}}}"
     if path[-1] == "querier":
         others = {"query_interval_s": 31744, "response_interval_s": 0.1}
         others.pop(last, None)
         text = f"{{{last}: {value}, " + ", ".join(f"{key}: {other}" for key, other in others.items()) + "}"
+    if path == ["scaling"] and last in ("least", "limit"):
+        text = f"{{{last}: {value}, " + {"least": "limit: 256}", "limit": "least: 1}"}[last]
     for step in reversed(path[1:]):
         text = f"{{{step}: {text}}}"
     return f"version: 1\n{path[0]}: {text}\n"

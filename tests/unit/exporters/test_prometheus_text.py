@@ -20,7 +20,16 @@ from apps.exporters.exposition import escape, label_set
 from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, PORT_UP, UTILISATION
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Ask, Overview, RatedSamples, ShareState, SinkState, SwitchAnswering, ask_here
+from apps.exporters.sink import (
+    Ask,
+    Overview,
+    RatedSamples,
+    ScalingState,
+    ShareState,
+    SinkState,
+    SwitchAnswering,
+    ask_here,
+)
 from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, Samples
 from controller.performance.rates import RateTable
@@ -241,7 +250,9 @@ def test_polls_events_and_outputs_are_counted(endpoint: Endpoint) -> None:
 
 
 def test_counters_are_counters_with_units_and_help(endpoint: Endpoint) -> None:
-    endpoint.overview = states(s1=True)._replace(share=ShareState(1, 2, 3, 4))
+    endpoint.overview = states(s1=True)._replace(
+        share=ShareState(1, 2, 3, 4), scaling=ScalingState(4, 0.97, {"start": 1})
+    )
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
     text = endpoint.text()
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M))

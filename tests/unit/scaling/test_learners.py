@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from controller.scaling.heuristics import ScalingHeuristics
-from controller.scaling.learners import DEFAULT_LEARNER, LEARNERS
+from controller.scaling.learners import DEFAULT_LEARNER, LEARNERS, make_learner
 from controller.scaling.model import PoolBounds, PoolReading, ScalingAdvice, TierReading, members_for, reward_of
 from controller.scaling.rules import ProportionalUsage, SameAsYesterday, ThresholdVotes
 from controller.scaling.seasonal import SeasonalQ
@@ -137,7 +137,7 @@ def test_vscale_learns_from_what_the_pool_became_not_from_what_it_advised() -> N
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_nothing_is_learnt_across_a_gap_and_no_learner_fails_at_one(name: str) -> None:
-    learner = LEARNERS[name](Random(1).random)
+    learner = make_learner(name, Random(1).random)
     for number in (0, 1, 7, 8):
         learner.advise(reading(number, tier(3, 0.9, 0.3), tier(2, 0.2, 0.01)))
 

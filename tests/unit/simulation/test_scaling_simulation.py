@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from controller.scaling.learners import LEARNERS
+from controller.scaling.learners import make_learner
 from controller.scaling.model import PoolBounds, PoolReading, ScalingAdvice
 from controller.scaling.rules import SameAsYesterday
 from controller.simulation.scaling import LoadTrace, SimulatedTier, diurnal, run_scaling, tournament
@@ -66,7 +66,7 @@ def test_the_seasonal_learner_meets_the_slo_from_the_second_repetition_on_with_f
     met, ratios = [], []
     for seed in range(1000, 1005):
         trace = make(seed)
-        ours = run_scaling(trace, LEARNERS["seasonal-q"](Random(seed).random), seed)
+        ours = run_scaling(trace, make_learner("seasonal-q", Random(seed).random), seed)
         ample = run_scaling(trace, SameAsYesterday(0.75), seed)
         met.append(ours.met_pct(trace.period))
         ratios.append(ours.mean_members(trace.period) / ample.mean_members(trace.period))
@@ -78,11 +78,11 @@ def test_the_articles_learner_becomes_its_heuristics_and_learns_without_them() -
     first, later = [], []
     for seed in range(1000, 1004):
         trace = diurnal(seed, days=6)
-        with_them = run_scaling(trace, LEARNERS["vscale"](Random(seed).random), seed)
+        with_them = run_scaling(trace, make_learner("vscale", Random(seed).random), seed)
         assert with_them.met_pct() == pytest.approx(
-            run_scaling(trace, LEARNERS["heuristics"](Random(seed).random), seed).met_pct(), abs=2
+            run_scaling(trace, make_learner("heuristics", Random(seed).random), seed).met_pct(), abs=2
         )
-        without = run_scaling(trace, LEARNERS["vscale-no-heuristics"](Random(seed).random), seed)
+        without = run_scaling(trace, make_learner("vscale-no-heuristics", Random(seed).random), seed)
         first.append(without.met_pct(0, trace.period))
         later.append(without.met_pct(trace.period))
     assert median(later) > median(first) + 5

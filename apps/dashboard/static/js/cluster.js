@@ -4,6 +4,7 @@ import {html} from "../vendor/preact.js";
 import {Order, drainMonitor, handOver, undrainMonitor} from "./actions.js";
 import {count, counted, pct, text} from "./format.js";
 import {Facts, State, Time} from "./parts.js";
+import {ScalingAdvice} from "./scaling.js";
 import {section} from "./store.js";
 
 /** Whether there is anything to tell: a controller that is alone has no members, and no monitors that share. */
@@ -55,6 +56,7 @@ export function Cluster() {
       ${monitors.length > 0 && html`<div class="scrolled" tabindex="0"><table class="small members"><caption>Monitors</caption>
         <thead><tr><th scope="col">Monitor</th><th scope="col">What it is about</th><th scope="col">Polls</th><th scope="col">Ports</th><th scope="col">Part of all</th><th scope="col">Metrics</th><th scope="col"><span class="unseen">Orders</span></th></tr></thead>
         <tbody>${monitors.map((monitor) => html`<${Monitor} key=${monitor.id} monitor=${monitor} />`)}</tbody></table></div>`}
+      <${ScalingAdvice} />
       ${!isClustered() && html`<p class="quiet">This controller is alone: its policy file names no store (<code>cluster.engine</code>).</p>`}
     </div>
   </section>`;

@@ -1,0 +1,96 @@
+"""What an advisor knows that is to outlast its process: loads of the past, and what learners have learnt, as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+from controller.scaling.model import Learner, RememberingLearner
+
+TABLE_BYTES = 1 << 20
+"""Bytes of the text at most."""
+
+VERSION = 1
+
+
+class TableBroken(ValueError):  # noqa: N818
+    """A text is no table; it says why."""
+
+
+class AdvisorTable(NamedTuple):
+    """What is known.
+
+    Attributes
+    ----------
+    loads
+        Number and load of intervals, in their order.
+    met
+        Whether the goal was met in the latest ones.
+    acted
+        In which interval something was done last; None where nothing ever was.
+    period
+        After how many intervals loads repeat; None where none is known.
+    learnt
+        By learner what it has learnt.
+    """
+
+    loads: tuple[tuple[int, float], ...] = ()
+    met: tuple[bool, ...] = ()
+    acted: int | None = None
+    period: int | None = None
+    learnt: Mapping[str, Any] = {}
+
+
+def fitting(table: AdvisorTable, learners: Mapping[str, Learner], first: str) -> str:
+    """Return the table with what learners have learnt as text.
+
+    What `first` has learnt is in it whatever others have; of the others as much as there is room for.
+    """
+    learnt: dict[str, Any] = {}
+    fields = {"version": VERSION, **table._asdict()}
+    text = _dumped({**fields, "learnt": learnt})
+    for name in sorted(learners, key=lambda name: name != first):
+        learner = learners[name]
+        if not isinstance(learner, RememberingLearner):
+            continue
+        longer = _dumped({**fields, "learnt": {**learnt, name: learner.saved()}})
+        if len(longer) <= TABLE_BYTES:
+            learnt[name], text = learner.saved(), longer
+    return text
+
+
+def read_table(text: str) -> AdvisorTable:
+    """Return the table that a text says; TableBroken where it is none."""
+    if len(text) > TABLE_BYTES:
+        raise TableBroken(f"it has {len(text)} bytes, and at most {TABLE_BYTES} are read")
+    try:
+        found = json.loads(text)
+        if found["version"] != VERSION:
+            raise TableBroken(f"it is of version {found['version']}, and {VERSION} is read")
+        loads = tuple((int(number), float(load)) for number, load in found["loads"])
+        acted, period = (None if found[name] is None else int(found[name]) for name in ("acted", "period"))
+        table = AdvisorTable(loads, tuple(map(bool, found["met"])), acted, period, dict(found["learnt"]))
+    except TableBroken:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        raise TableBroken(f"it makes no sense: {type(error).__name__} {error}") from error
+    if not all(isfinite(load) and load >= 0 for _, load in loads) or (period is not None and period < 1):
+        raise TableBroken("a load, or the period, is out of bounds")
+    return table
+
+
+def taught(learners: Mapping[str, Learner], table: AdvisorTable) -> None:
+    """Have learners know what is in a table; TableBroken where one cannot."""
+    for name, saved in table.learnt.items():
+        learner = learners.get(name)
+        if isinstance(learner, RememberingLearner):
+            try:
+                learner.restore(saved)
+            except ValueError as error:
+                raise TableBroken(f"what {name} has learnt makes no sense: {error}") from error
+
+
+def _dumped(found: dict[str, Any]) -> str:
+    return json.dumps(found, separators=(",", ":"), allow_nan=False)

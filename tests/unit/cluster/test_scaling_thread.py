@@ -1,0 +1,317 @@
+"""A monitor's part in advice about their number: over the store's twin, with real programs and no loop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cluster.scaling_command import run_scaling_command
+from apps.cluster.scaling_feed import ScalingFeed
+from apps.cluster.scaling_orders import ScalingOrders
+from apps.cluster.scaling_shown import KEPT, ScalingSection
+from apps.cluster.scaling_thread import Busyness, ScalingHeard, ScalingPlace, ScalingThread
+from apps.cluster.store_reading import read_below
+from apps.monitor_scaling import MonitorScaling, paced
+from controller.cluster.draining import draining
+from controller.cluster.engine import PutKey, Reply, Request, Silent
+from controller.cluster.engine import Transaction as StoreTransaction
+from controller.cluster.keys import Keys, Leader, Present
+from controller.cluster.memory_engine import MemoryEngine, MemoryStore
+from controller.cluster.monitor_states import MonitorsSeen, MonitorState
+from controller.cluster.share_records import Manager
+from controller.config.scaling_settings import ScalingSettings
+from controller.config.settings import ClassIntervals, Monitor
+from controller.performance.poll_load import PollLoadReading
+from controller.scaling.advised import Advised
+from controller.scaling.loads import MemberLoad
+
+FABRIC = "scaled"
+KEYS = Keys(FABRIC)
+PATIENCE_S = 20.0
+
+
+def state(*, divides: bool = False, drained: bool = False, leaving: int = 0, switches: int = 10) -> MonitorState:
+    return MonitorState(divides, drained, "", 30, 0 if drained else switches, 100, leaving, 33.3)
+
+
+class Pool:
+    """Monitors as the first of them, which divides, sees them; the others' loads are put by the test."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.engine = MemoryEngine(MemoryStore())
+        self.states: dict[str, MonitorState] = {"m1": state(divides=True), "m2": state(), "m3": state()}
+        self.unowned = 0
+        self.heard: list[ScalingHeard] = []
+        self.done: list[Advised] = []
+        self.settings = ScalingSettings(mode="apply", interval_s=300, **settings)
+        self.put(KEYS.manager, Manager("m1", "run-1").text())
+        self.thread = self.made()
+
+    def made(self) -> ScalingThread:
+        orders = ScalingOrders(lambda order, name: {}, lambda: self.states, ())
+        orders.carry_out = lambda advised: self.done.append(advised) or []  # type: ignore[method-assign]
+        return ScalingThread(
+            *(self.settings, ScalingPlace("m1", "run-1", FABRIC), self.ask),
+            lambda: MonitorsSeen(self.states, self.unowned),
+            *(lambda: Busyness(PollLoadReading(), 0.0, 64, 0.0), orders, self.heard.append),
+            logging.getLogger("test"),
+        )
+
+    def ask(self, request: Request) -> Reply:
+        return self.engine.ask(request)
+
+    def put(self, key: str, value: str) -> None:
+        self.engine.ask(StoreTransaction((), (PutKey(key, value),)))
+
+    def held(self) -> Mapping[str, str]:
+        return {each.key: each.value for each in read_below(self.ask, KEYS.scaling)[1]}
+
+    def goes(self, number: int, usage: float) -> Advised:
+        """Have an interval pass in which each is so busy; return what is said of it."""
+        for name in self.states:
+            load = MemberLoad(number, 300, f"run-{name[1:]}", True, 1, usage, 0.1, 0.0, 1000, 0, 0, {20: 1000})
+            self.put(f"{KEYS.scaling_loads}{name}", load.text())
+        self.heard.clear()
+        self.thread._look(number)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self.thread._doing.is_alive():
+            assert time.monotonic() < deadline_s
+            self.thread._doing.join(1.0)
+        return self.heard[0].said[-1]
+
+    def events(self) -> list[str]:
+        return [told.kind for heard in self.heard for told in heard.events]
+
+
+def test_what_is_advised_is_in_the_store_told_and_done() -> None:
+    pool = Pool()
+    said = pool.goes(7, 0.95)
+    assert (said.wanted, said.is_ordered) == (4, True)
+    assert [each.wanted for each in pool.done] == [4]
+    assert pool.events() == ["scaling-advice", "scaling-done"]
+    assert [heard.actions for heard in pool.heard] == [(), ("start",)]
+    assert json.loads(pool.held()[f"{KEYS.scaling_said}007"])["wanted"] == 4
+    assert pool.goes(8, 0.95).withheld and len(pool.done) == 1, "not twice within two intervals"
+    assert pool.heard[0].said[0] == said
+
+
+def test_one_that_does_not_divide_reads_what_is_said() -> None:
+    pool = Pool()
+    said = pool.goes(7, 0.95)
+    pool.states = {"m1": state(), "m2": state(divides=True), "m3": state()}
+    pool.heard.clear()
+    pool.thread._follow()
+    assert pool.heard == [ScalingHeard((said,), (), 1)]
+
+
+def test_one_that_was_replaced_says_nothing() -> None:
+    pool = Pool()
+    pool.put(KEYS.manager, Manager("m2", "run-2").text())
+    pool.thread._look(7)
+    assert pool.heard == [] and pool.held() == {}
+
+
+@pytest.mark.parametrize(
+    ("put", "why"),
+    [
+        ({"unowned": 3}, "3 switches have no monitor yet."),
+        ({"leaving": 2}, "2 switches are on their way from one monitor to another."),
+        ({"leader": 5, "taken_over": 4}, "c1 is taking over."),
+        ({"taken_over": 4}, "No controller leads."),
+    ],
+)
+def test_nothing_is_advised_while_switches_or_the_lead_change_hands(put: dict[str, int], why: str) -> None:
+    pool = Pool()
+    pool.unowned = put.get("unowned", 0)
+    if "leaving" in put:
+        pool.states["m2"] = state(leaving=put["leaving"])
+    if "taken_over" in put:
+        pool.put(f"{KEYS.members}c1", Present("c1", "run-c", "", 3).text())
+        pool.put(KEYS.taken_over, str(put["taken_over"]))
+    if "leader" in put:
+        pool.put(KEYS.leader, Leader("c1", "run-c", put["leader"], "").text())
+    assert pool.goes(7, 0.95).gap == why
+    assert pool.done == []
+
+
+def test_where_the_lead_was_taken_over_advice_goes_on() -> None:
+    pool = Pool()
+    pool.put(f"{KEYS.members}c1", Present("c1", "run-c", "", 3).text())
+    pool.put(KEYS.leader, Leader("c1", "run-c", 5, "").text())
+    pool.put(KEYS.taken_over, "5")
+    assert pool.goes(7, 0.95).is_ordered
+
+
+def test_a_table_that_makes_no_sense_is_left_aside_and_said() -> None:
+    pool = Pool()
+    pool.put(KEYS.scaling_table, "torn {")
+    assert pool.goes(7, 0.5).gap == ""
+    assert "scaling-table-broken" in pool.events()
+    held = pool.held()
+    assert held[KEYS.scaling_broken] == "torn {"
+    assert json.loads(held[KEYS.scaling_table])["loads"] == [[7, 1.5]]
+
+
+def test_the_next_one_that_divides_goes_on_with_what_was_learnt() -> None:
+    pool = Pool()
+    pool.goes(7, 0.95)
+    pool.thread = pool.made()
+    assert pool.goes(8, 0.95).withheld == "Something was done in the interval before already."
+    assert json.loads(pool.held()[KEYS.scaling_table])["loads"] == [[7, 2.85], [8, 2.85]]
+
+
+def test_loads_of_those_that_are_gone_go_too_and_others_polls_become_rarer_where_none_is_left() -> None:
+    pool = Pool(limit=3)
+    pool.put(f"{KEYS.scaling_loads}m9", "{}")
+    said = pool.goes(7, 0.95)
+    held = pool.held()
+    assert f"{KEYS.scaling_loads}m9" not in held and held[KEYS.scaling_pace] == "2"
+    assert (said.wanted_pace, pool.heard[-1].pace, pool.heard[-1].actions) == (2, 2, ("rarer",))
+
+
+def test_a_store_that_is_silent_costs_an_interval_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool()
+    pool.goes(6, 0.7)
+    real = pool.engine.ask
+    transactions: list[Request] = []
+
+    def silent(request: Request) -> Reply:
+        if type(request) is StoreTransaction and request.conditions:
+            transactions.append(request)
+            return Silent("It says nothing.")
+        return real(request)
+
+    monkeypatch.setattr(pool, "ask", silent)
+    pool.thread = pool.made()
+    pool.heard.clear()
+    pool.thread._advise(7)
+    assert len(transactions) == 1 and pool.done == [] and pool.heard == []
+
+
+class Ordered:
+    """Orders over monitors that obey at once."""
+
+    def __init__(self, tmp_path: Path, **states: MonitorState) -> None:
+        self.states = dict(states)
+        self.asked: list[tuple[str, str]] = []
+        self.path = tmp_path / "ran"
+        drained = "os.environ['VSRT_SCALING_DRAINED']"
+        program = f"import os, sys; open(sys.argv[1], 'a').write(' '.join(sys.argv[2:]) + '|' + {drained})"
+        self.orders = ScalingOrders(self.order, lambda: self.states, (sys.executable, "-c", program, str(self.path)))
+
+    def order(self, order: Any, name: str) -> dict[str, Any]:
+        is_drain = order is draining
+        self.asked.append(("drain" if is_drain else "undrain", name))
+        self.states[name] = state(drained=is_drain)
+        return {"monitor": name}
+
+    def ran(self) -> str:
+        return self.path.read_text() if self.path.exists() else ""
+
+
+def change(monitors: int, wanted: int) -> Advised:
+    known = Advised(7, 300, monitors, 0, 1, load=1.5, usage=0.5, lateness=0.01, scarcest="processor")
+    return known._replace(wanted=wanted, wanted_pace=1, is_ordered=True)
+
+
+def test_the_program_is_told_how_many_there_shall_be(tmp_path: Path) -> None:
+    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
+    assert ordered.orders.carry_out(change(2, 4)) == []
+    assert (ordered.ran(), ordered.asked) == ("monitors 4|", [])
+
+
+def test_a_monitor_that_was_drained_takes_its_part_again_before_one_is_started(tmp_path: Path) -> None:
+    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state(), m3=state(drained=True))
+    assert ordered.orders.carry_out(change(2, 3)) == []
+    assert (ordered.ran(), ordered.asked) == ("", [("undrain", "m3")])
+
+
+def test_one_is_drained_before_the_program_ends_it_and_never_the_one_that_divides(tmp_path: Path) -> None:
+    ordered = Ordered(tmp_path, m1=state(), m2=state(), m3=state(divides=True))
+    assert ordered.orders.carry_out(change(3, 2)) == []
+    assert (ordered.ran(), ordered.asked) == ("monitors 2|m2", [("drain", "m2")])
+
+
+def test_one_that_cannot_be_drained_is_left_and_said(tmp_path: Path) -> None:
+    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
+    refused = {"error": "m2 is not drained.", "refused": True}
+    orders = ScalingOrders(lambda order, name: refused, lambda: ordered.states, ("x",))
+    assert orders.carry_out(change(2, 1)) == ["m2 is not drained."]
+
+
+def test_without_a_program_no_monitor_is_started(tmp_path: Path) -> None:
+    orders = ScalingOrders(lambda order, name: {}, lambda: {"m1": state(divides=True)}, ())
+    assert orders.carry_out(change(1, 2)) == ["No program is named that starts monitors (scaling.command)."]
+
+
+def test_a_program_that_fails_hangs_or_is_not_there_is_said(tmp_path: Path) -> None:
+    fails = run_scaling_command([sys.executable, "-c", "import sys; sys.exit('no host is free')"], (), 30.0)
+    assert fails == f"{sys.executable} ended with 1: no host is free"
+    hangs = run_scaling_command([sys.executable, "-c", "import time; time.sleep(60)"], (), 0.5)
+    assert hangs == f"{sys.executable} was not done after 0.5 s, and was killed"
+    assert "cannot be run" in run_scaling_command([str(tmp_path / "none")], (), 1.0)
+
+
+def test_what_a_program_starts_goes_on(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    child = f"import time; time.sleep(0.3); open({str(told)!r}, 'w').write('there')"
+    program = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}])"
+    assert run_scaling_command([sys.executable, "-c", program], (), 30.0) == ""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not told.exists() or told.read_text() != "there":
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_the_latest_intervals_are_shown_and_no_more() -> None:
+    section = ScalingSection()
+    section.see(change(2, 2)._replace(number=number) for number in range(KEPT + 5))
+    assert section.latest is not None and section.latest.number == KEPT + 4
+    assert len(section.section.changes(0, 1000)["put"]) == KEPT
+
+
+def test_intervals_between_polls_change_by_a_factor_and_come_back() -> None:
+    monitor = Monitor(interval_s=10, intervals=ClassIntervals(tor=5, core=30))
+    twice = paced(monitor, 1, 2)
+    assert (twice.interval_s, twice.intervals.tor, twice.intervals.core) == (20, 10, 60)
+    assert twice.intervals.aggregation is None and paced(twice, 2, 1) == monitor
+    scaling = MonitorScaling()
+    assert scaling.heard(ScalingHeard((), (), 1), monitor) is None
+    assert scaling.heard(ScalingHeard((), (), 2, 0.5, ("rarer",)), monitor) == twice
+    assert scaling.state().actions["rarer"] == 1 and scaling.state().met_ratio == 0.5
+
+
+class WatchedLink:
+    """The link of a controller, over the store's twin."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self.ask = engine.ask
+        self._engine = engine
+
+    def watch(self, prefix: str, revision: int) -> Any:
+        return self._engine.watch(prefix, revision)
+
+
+def waited(reached: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not reached():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_a_controller_follows_what_is_said() -> None:
+    pool, told = Pool(), list[Advised]()
+    pool.goes(7, 0.5)
+    feed = ScalingFeed(WatchedLink(pool.engine), FABRIC, told.extend)  # type: ignore[arg-type]
+    feed.start()
+    waited(lambda: [each.number for each in told] == [7])
+    pool.goes(8, 0.5)
+    waited(lambda: [each.number for each in told] == [7, 8])
+    feed.close()
