@@ -112,12 +112,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="each of these and the following are judged")
     parser.add_argument("--runs", type=int, default=4, help="groups of servers from each seed on")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of ASD, judged beside")
-    parser.add_argument("--only", nargs="+", metavar="CONSTANT", help="these alone")
+    ranges = {**SETTINGS, **{name: values for name, (_, values) in CONSTANTS.items()}}
+    parser.add_argument("--only", nargs="+", metavar="CONSTANT", choices=ranges, help="these alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     collections = [f"seeds {seed}-{seed + arguments.runs - 1}" for seed in arguments.seed]
     collections += [str(arguments.data)] if arguments.data is not None else []
-    ranges = {**SETTINGS, **{name: values for name, (_, values) in CONSTANTS.items()}}
     todo = [(name, value) for name in arguments.only or ranges for value in ranges[name]]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         found = [[pool.submit(counted, one, *each) for one in collections] for each in todo]

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from controllers import controller
+from controllers import CONTROLLERS, controller
 from fabric_simulator.process import cpu_s
-from measure import Measurement, report, touch_memory
+from measure import Measurement, names_of, report, touch_memory
 
 from apps.simulated_fabric.lone import LoneSwitch, punted
 from apps.simulated_fabric.messages import FLOW_MOD
@@ -133,10 +133,10 @@ def main() -> None:
     parser.add_argument("--joins", type=int, default=10000)
     parser.add_argument("--refreshes", type=int, default=40000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--controllers", default="vsrt,igmplib,vsrt-os-ken")
+    parser.add_argument("--controllers", type=names_of(CONTROLLERS), default=["vsrt", "igmplib", "vsrt-os-ken"])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    joins: dict[str, list[Speed]] = {name: [] for name in args.controllers.split(",")}
+    joins: dict[str, list[Speed]] = {name: [] for name in args.controllers}
     refreshes: dict[str, list[float]] = {name: [] for name in joins if name != "igmplib"}
     for _ in range(args.repeats):
         for name, speeds in joins.items():

@@ -9,22 +9,23 @@ by the processor. The peer is a page that asks the API for all ports once a seco
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from dashboard_fabric import Fabric, serve
 from measure import Measurement, report
 from playwright.sync_api import Browser, Page, sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+from served_dashboard import served
+
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 SIZE = {"width": 1360, "height": 820}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LINKS_PER_S = 60
@@ -61,28 +62,6 @@ WATCH = """() => {
         look();
     });
 }"""
-
-
-@contextmanager
-def served(socket: Path) -> Iterator[str]:
-    """Serve the fabric at `socket`; give the address."""
-    command = [sys.executable, "-m", "apps.dashboard"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stderr is not None
-    process.stdin.write(json.dumps({"socket": str(socket), "port": 0}) + "\n")
-    process.stdin.flush()
-    address, is_following = "", False
-    while not (address and is_following):
-        line = process.stderr.readline()
-        is_following = is_following or "following" in line
-        address = line.split()[-1].rstrip("/") if "serving http" in line else address
-    threading.Thread(target=process.stderr.read, daemon=True).start()
-    try:
-        yield address
-    finally:
-        process.stdin.close()
-        process.wait(10)
 
 
 class Traffic:
@@ -240,6 +219,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     fabric = Fabric(args.k, args.groups, 1)
+    link_count = len(fabric.documents["multicast"]["links"])
+    if link_count < LINKS_PER_S:
+        parser.error(f"--k: {LINKS_PER_S} links are to change each second, and this fabric has {link_count}")
     with tempfile.TemporaryDirectory() as folder:
         socket = Path(folder) / "fabric.sock"
         stop = serve(fabric, socket)

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from control_plane import _address, _group, _mac
-from controllers import controller
-from measure import Measurement, report
+from controllers import CONTROLLERS, controller
+from measure import Measurement, names_of, report
 
 from apps.emulation import processes
 from apps.emulation.namespace import private_network
@@ -110,12 +110,12 @@ def _join_all(switch: OneSwitch, monitor: subprocess.Popen[bytes], version: int,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--joins", type=int, default=200)
-    parser.add_argument("--controllers", default="vsrt,igmplib,vsrt-os-ken")
+    parser.add_argument("--controllers", type=names_of(CONTROLLERS), default=["vsrt", "igmplib", "vsrt-os-ken"])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     results = [
         Measurement(f"report to flow entry, {name}", "ms", latencies_ms(name, args.joins))
-        for name in args.controllers.split(",")
+        for name in args.controllers
     ]
     report(results, as_json=args.json, source=Path(__file__).name)
 

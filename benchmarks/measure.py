@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import mmap
@@ -9,7 +10,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -141,6 +142,20 @@ def tallied(does: Callable[[], object]) -> tuple[int, int]:
     here = str(Path(__file__).parent)
     codes = [code for code in tally.calls if not code.co_filename.startswith(here)]
     return sum(tally.bytecodes[code] for code in codes), sum(tally.calls[code] for code in codes)
+
+
+def names_of(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what reads an option of names with commas between, and refuses those that are not known."""
+    all_known = list(known)
+
+    def read(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in all_known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(all_known)}")
+        return names
+
+    return read
 
 
 class Measurement(NamedTuple):

@@ -22,7 +22,7 @@ from pathlib import Path
 from control_plane import _address, _group, _mac
 from controllers import OPEN_POLICY, free_port
 from fabric_simulator.process import cpu_s
-from measure import Measurement, report
+from measure import Measurement, names_of, report
 from serve_fabric import served_switches
 
 from apps.emulation.controller import ControllerProcess, listening
@@ -213,9 +213,12 @@ def _latencies_ms(port: int, count: int) -> list[float]:
     return found
 
 
+PARTS = ("chain", "sweep", "peers", "joins")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", default="chain,sweep,peers,joins")
+    parser.add_argument("--parts", type=names_of(PARTS), default=PARTS)
     parser.add_argument("--gauge", type=Path, help="the gauge command of a Faucet installation")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true")
@@ -227,7 +230,7 @@ def main() -> None:
         "joins": lambda: joins(args.repeats),
     }
     results = []
-    for name in args.parts.split(","):
+    for name in args.parts:
         print(f"{name} ...", file=sys.stderr)
         results += parts[name]()
     report(results, as_json=args.json, source=Path(__file__).name)

@@ -213,7 +213,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=8, help="series of each kind, of `quality` and `sensitivity`")
     parser.add_argument("--days", type=int, default=35, help=f"at least {LEAST_DAYS} (default: %(default)s)")
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="of `sensitivity` several")
-    parser.add_argument("--only", nargs="+", default=list(RANGES), metavar="CONSTANT", help="of `sensitivity`")
+    parser.add_argument(
+        "--only", nargs="+", default=list(RANGES), choices=RANGES, metavar="CONSTANT", help="of `sensitivity`"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of `sensitivity`")
     parser.add_argument("--margin", type=float, default=Normalcy().margin)
     parser.add_argument("--raise-score", type=float, default=Normalcy().raise_score)

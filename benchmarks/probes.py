@@ -1,6 +1,6 @@
 """What probe scripts cost a controller, and that they change nothing.
 
-    python benchmarks/probes.py cost [--controllers vsrt,vsrt-os-ken] [--joins 500] [--rows all] [--json]
+    python benchmarks/probes.py cost [--controllers vsrt,vsrt-os-ken] [--joins 500] [--rows core,firing] [--json]
     python benchmarks/probes.py observe RECORDING [--scripts 1000] [--seed N] [--json]
 
 `cost`: simulated switches join groups as fast as their controllers take them, fifty at a time in turn; joins per
@@ -25,7 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import randrange
 
-from measure import Measurement, report
+from controllers import CONTROLLERS
+from measure import Measurement, names_of, report
 from observed_replay import observe
 from probe_cost import JOINS, attached, exactness, firings, nothing_attached, overload
 from probe_joins import joins_in_core
@@ -46,11 +47,12 @@ ROWS_OF_NONE: dict[str, Callable[[], list[Measurement]]] = {"core": joins_in_cor
 def main() -> None:
     """Measure what the command line asks for, and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    all_rows = [*ROWS, *ROWS_OF_NONE]
     commands = parser.add_subparsers(dest="command", required=True)
     cost = commands.add_parser("cost", help="what scripts cost")
-    cost.add_argument("--controllers", default="vsrt,vsrt-os-ken")
+    cost.add_argument("--controllers", type=names_of(CONTROLLERS), default=["vsrt", "vsrt-os-ken"])
     cost.add_argument("--joins", type=int, default=JOINS)
-    cost.add_argument("--rows", default=",".join((*ROWS, *ROWS_OF_NONE)))
+    cost.add_argument("--rows", type=names_of(all_rows), default=all_rows)
     observed = commands.add_parser("observe", help="that scripts change nothing")
     observed.add_argument("recording", type=Path)
     observed.add_argument("--scripts", type=int, default=1000)
@@ -59,15 +61,14 @@ def main() -> None:
         command.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.command == "cost":
-        rows = args.rows.split(",")
         measured = [
             each
-            for name in args.controllers.split(",")
+            for name in args.controllers
             for row, measure in ROWS.items()
-            if row in rows
+            if row in args.rows
             for each in measure(name, args.joins)
         ]
-        measured += [each for row, measure in ROWS_OF_NONE.items() if row in rows for each in measure()]
+        measured += [each for row, measure in ROWS_OF_NONE.items() if row in args.rows for each in measure()]
         report(measured, as_json=args.json, source=Path(__file__).name)
         return
     with args.recording.open(encoding="utf-8") as file:

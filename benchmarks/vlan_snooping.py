@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from controllers import OPEN_POLICY, controller
-from measure import Measurement, report
+from measure import Measurement, names_of, report
 
 from apps.emulation import processes
 from apps.emulation.guest import KernelGuest
@@ -177,10 +177,10 @@ def joined_ms(ends: dict[int, socket.socket], group: bytes, packet: bytes) -> fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--joins", type=int, default=200)
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--contenders", type=names_of(CONTENDERS), default=CONTENDERS)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    found = [one for name in arguments.contenders.split(",") for one in joins(name, arguments.joins)]
+    found = [one for name in arguments.contenders for one in joins(name, arguments.joins)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric_joins import POLICY, SETTLE_S, Fabric, host_at
-from measure import Measurement, report, tallied
+from measure import Measurement, names_of, report, tallied
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.config.check_settings import Check
@@ -429,13 +429,15 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=9)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repairs", type=int, default=15)
-    parser.add_argument("--parts", default=",".join(PARTS), help="which comparisons; all by default")
+    parser.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), help="comparisons; all by default")
     parser.add_argument("--vlans", type=int, default=4000)
     parser.add_argument("--receiver-vlans", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if "registered" in arguments.parts and arguments.k**3 // 4 <= REGISTERED_MEMBERS:
+        parser.error(f"--k: the part `registered` has {REGISTERED_MEMBERS} members, each at a port of its own")
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    found = [one for part in arguments.parts.split(",") for one in PARTS[part](arguments)]
+    found = [one for part in arguments.parts for one in PARTS[part](arguments)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
 

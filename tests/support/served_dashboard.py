@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ def served(socket: Path, *, alone: bool = False, **settings: Any) -> Iterator[st
         [sys.executable, "-m", "apps.dashboard"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -35,8 +37,9 @@ def served(socket: Path, *, alone: bool = False, **settings: Any) -> Iterator[st
             following = following or "follows the controller" in line
             if "serving http" in line:
                 address = line.split()[-1].rstrip("/")
+        threading.Thread(target=process.stderr.read, daemon=True).start()
         yield address
     finally:
         process.stdin.close()
-        process.stderr.close()
         process.wait(10)
+        process.stderr.close()

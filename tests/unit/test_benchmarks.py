@@ -71,10 +71,14 @@ def test_it_prints_figures(line: str):
     ("line", "told"),
     [
         ("allocation.py --samples 100", "--samples: at least 2 polls of 10000 ports are averaged"),
+        (
+            "probes.py cost --rows firings",
+            "--rows: 'firings' is none of nothing, attached, overload, exactness, core, firing",
+        ),
         ("normalcy_live.py quality --days 2", "--days: faults begin after 14 days, so at least 17 are needed"),
     ],
 )
-def test_too_small_an_amount_is_told_by_its_option(line: str, told: str):
+def test_what_cannot_be_measured_is_told_by_its_option(line: str, told: str):
     done = run(line)
     assert done.returncode == 2
     assert told in done.stderr
