@@ -223,6 +223,40 @@ def test_a_router_that_comes_is_told_all_and_one_that_goes_nothing(make_world):
     assert world.core.plane.followed_by is None
 
 
+def test_a_router_that_goes_while_it_is_told_is_told_no_more_and_others_are_told_on(make_world):
+    world = make_world("fattree", OPEN)
+    host = world.hosts["h16"]
+    farewell = encode(PimHello(4, host.mac, host.v4, 0.0))
+    attach(world, "h16")
+    since = len(world.packet_outs)
+    world.join("h1")
+    tell(world, "h16", farewell)
+    world.advance(10.0)
+    assert records(world, since) == []
+    attach(world, "h16", "h12")
+    since = len(world.packet_outs)
+    world.leave("h1")
+    tell(world, "h16", farewell)
+    world.advance(10.0)
+    assert [name for name, _ in reports(world, since)] == ["h12", "h12"]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_router_whose_switch_was_away_is_told_all_anew(make_world, dies):
+    world = make_world("fattree", OPEN)
+    attach(world, "h16")
+    world.join("h1")
+    world.join("h2", OTHER)
+    world.advance(5.0)
+    dpid, _ = world.hosts["h16"].place
+    world.disconnect(dpid, dies=dies)
+    world.advance(1.0)
+    since = len(world.packet_outs)
+    world.reconnect(dpid)
+    world.advance(5.0)
+    assert set(records(world, since, "h16")) == {GroupRecord(IS_EX, GROUP), GroupRecord(IS_EX, OTHER)}
+
+
 def test_what_hosts_at_the_port_of_a_router_want_is_not_said_there(make_world):
     world = make_world("fattree", OPEN)
     attach(world, "h16", "h12")
@@ -239,6 +273,18 @@ def test_routers_hear_of_the_groups_that_they_may_have(make_world):
     world.feed(PolicyLoaded(replace(OPEN, rules=(rule,))))
     attach(world, "h16")
     assert said(world, lambda: (world.join("h1", OTHER), world.join("h2"))) == [GroupRecord(TO_EX, GROUP)]
+
+
+def test_a_router_that_comes_later_hears_of_the_groups_that_it_may_have_in_its_family_alone(make_world):
+    world = make_world("fattree", OPEN)
+    of_h16 = (MacAddress(world.hosts["h16"].mac),)
+    groups = (parse_prefix("239.1.2.3"), parse_prefix("ff0e::1:2:3"))
+    rule = Rule("lab", groups, frozenset({Role.ROUTER}), True, any_host=False, hosts=of_h16)
+    world.feed(PolicyLoaded(replace(OPEN, rules=(rule,))))
+    for group in (GROUP, OTHER, GROUP_V6):
+        world.join("h1", group)
+    assert said(world, lambda: attach(world, "h16")) == [GroupRecord(IS_EX, GROUP)]
+    assert said(world, lambda: attach(world, "h16", family=6)) == [GroupRecord(IS_EX, GROUP_V6)]
 
 
 def test_static_members_count(make_world):
@@ -279,6 +325,28 @@ def test_a_policy_that_turns_it_on_takes_the_place_of_a_querier_there(make_world
     world.join("h2")
     (report,) = (decode(frame) for _, frame in world.packet_outs[outs:] if isinstance(decode(frame), Report))
     assert report.eth_src == world.hosts["h2"].mac
+
+
+def test_a_router_at_a_port_that_is_not_reported_to_has_no_query_answered_at_others(make_world):
+    world = make_world("fattree", OPEN)
+    listed = frozenset({SwitchPort(*world.hosts["h16"].place)})
+    world.feed(PolicyLoaded(replace(OPEN, multicast=replace(ROUTED, proxy=Proxy(router_ports=listed)))))
+    attach(world, "h16", "h12")
+    world.join("h1")
+    world.advance(5.0)
+    assert said(world, lambda: tell(world, "h12", query(world, "h12")), "h16", 12.0) == []
+    assert said(world, lambda: tell(world, "h16", query(world, "h16")), "h16", 12.0) == [GroupRecord(IS_EX, GROUP)]
+
+
+def test_a_question_of_our_own_about_one_group_is_not_answered_about_all(make_world):
+    world = make_world("fattree", replace(OPEN, multicast=replace(PROXIED, fast_leave=False)))
+    attach(world, "h16")
+    world.join("h1", OTHER)
+    world.join("h16")
+    world.advance(10.0)
+    since = len(world.packet_outs)
+    assert said(world, lambda: world.leave("h16"), "h16", 12.0) == []
+    assert [at for at, asked in world.queries(since) if asked.group == GROUP], "the port was asked"
 
 
 def test_where_no_router_asks_our_own_query_is_answered(make_world):
