@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -12,13 +13,14 @@ from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.events import PacketReceived
 from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.rules.model import PushVlan
 from controller.rules.pipeline import INGRESS, PRIORITY_ADDRESS_RESOLUTION, PRIORITY_PORT_CLOSED, at_port
 from controller.wire.arp import encode_arp
-from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, with_tag, without_tag
+from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, ETHERTYPE_QINQ, ETHERTYPE_VLAN, with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.nd import encode_neighbour
 from controller.wire.packets import Arp, Neighbour
-from topology.events import HostGone, HostLearnt, PortRole
+from topology.events import HostGone, HostLearnt, PortRole, SwitchDown
 
 A, B = (b"\x02\0\0\0\0" + bytes((n,)) for n in (10, 11))
 IP_A, IP_B = (b"\x0a\0\0" + bytes((n,)) for n in (10, 11))
@@ -131,6 +133,46 @@ def test_a_port_that_is_cabled_to_a_switch_carries_every_vlan(world):
     assert carries != own
     world.port((1, 1), up=False)
     assert entries_of(world, 1, 1) == set()
+
+
+def test_a_switch_that_is_gone_for_good_takes_no_entries_of_others_along_and_has_its_own_when_it_is_back(world):
+    held = {dpid: dict(world.rules[dpid]) for dpid in (1, 2)}
+    world.disconnect(1)
+    world.run(60.0)
+    assert SwitchDown(1) in world.events
+    assert world.rules[2] == held[2]
+    pushes = {rule for rule in entries_of(world, 2, 2) if PushVlan(10) in rule.actions}
+    world.port_vlans[2, 2] = OWN
+    world.policy()
+    assert pushes and not pushes & entries_of(world, 2, 2)
+    world.port_vlans[2, 2] = ACCESS_10
+    world.policy()
+    assert world.rules[2] == held[2]
+    world.rules[1].clear()
+    world.connect(1, range(1, 7))
+    world.run(1.0)
+    assert world.rules == held
+
+
+@pytest.mark.parametrize("version", [4, 1])
+def test_a_policy_changes_those_entries_of_a_switch_alone_that_say_otherwise_now(make_vlans, version):
+    world = make_vlans()
+    world.connect(1, range(1, 7), version=version)
+    world.run(1.0)
+    before = dict(world.rules[1])
+    assert world.policy(p1=TRUNK) == []
+    assert world.rules[1] != before
+    assert world.policy(p1=ACCESS_10) == []
+    assert world.rules[1] == before
+    world.settings = world.settings._replace(vlans=replace(world.settings.vlans, passes_double_tagged=True))
+    world.feed(DiscoveryChanged(world.settings))
+    passing = dict(world.rules[1])
+    assert (passing != before) is (version == 4), "OpenFlow 1.0 drops frames with two tags always"
+    assert {key for key in before if before[key] != passing.get(key)} <= {
+        key for key in before if key.match.tagged and key.match.eth_type in (ETHERTYPE_VLAN, ETHERTYPE_QINQ)
+    }
+    world.policy()
+    assert world.rules[1] == before
 
 
 def test_the_same_addresses_in_two_vlans_are_two_hosts(world):
