@@ -54,7 +54,7 @@ class VlanPorts:
 
     `is_used` tells whether any port is in a VLAN, `passes_double_tagged` whether frames with a second tag behind that
     of a VLAN go to others of it. `let_in` has the VLAN of tags that were let in at ports, by port and by the tag's
-    four bytes.
+    four bytes. `known` has what `at` has returned since the ports of a switch or the policy changed, by switch.
     """
 
     def __init__(self, vlans: Vlans, fabric: LiveFabric) -> None:
@@ -62,7 +62,7 @@ class VlanPorts:
         self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
         self._vlans = vlans
         self._fabric = fabric
-        self._at: dict[int, dict[int, VlanOifs]] = {}
+        self.known: dict[int, dict[int, VlanOifs]] = {}
         self.let_in: dict[tuple[int, int, bytes], int] = {}
         self._tags: dict[bytes, bytes] = {}
 
@@ -83,15 +83,15 @@ class VlanPorts:
 
     def at(self, dpid: int) -> dict[int, VlanOifs]:
         """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""
-        found = self._at.get(dpid)
+        found = self.known.get(dpid)
         if found is None:
-            found = self._at[dpid] = self._look(dpid) if self.is_used else {}
+            found = self.known[dpid] = self._look(dpid) if self.is_used else {}
         return found
 
     def oifs(self, dpid: int, vlan_id: int) -> VlanOifs:
         """Return the ports of a switch that have a VLAN."""
         try:
-            return self._at[dpid].get(vlan_id, NO_OIFS)
+            return self.known[dpid].get(vlan_id, NO_OIFS)
         except KeyError:
             return self.at(dpid).get(vlan_id, NO_OIFS)
 
@@ -147,7 +147,7 @@ class VlanPorts:
 
     def ports_changed(self, dpid: int) -> None:
         """Take note that other ports of a switch lead to hosts now."""
-        self._at.pop(dpid, None)
+        self.known.pop(dpid, None)
 
     def policy_loaded(self, vlans: Vlans) -> bool:
         """Go by another policy from now on; False where that says the same of VLANs."""
@@ -155,7 +155,7 @@ class VlanPorts:
             return False
         self._vlans, self.is_used = vlans, vlans.is_used
         self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
-        self._at.clear()
+        self.known.clear()
         self.let_in.clear()
         return True
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from controller.kernel.domains import address_of
-from controller.kernel.vlan_ports import VlanOifs, VlanPorts
+from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, VlanPorts
 from controller.multicast.duties import sender_entry
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.rules.compile import (
@@ -26,9 +26,15 @@ from controller.rules.compile import (
     queued_rule,
     supports,
 )
-from controller.rules.compile_vlan import channel_key_in_vlan, lower_in_vlan, outputs_in_vlan, tagged_outputs
+from controller.rules.compile_vlan import (
+    channel_key_in_vlan,
+    lower_in_vlan_to_1_0,
+    lower_in_vlan_to_1_3,
+    outputs_in_vlan,
+    tagged_outputs,
+)
 from controller.rules.model import Action, FlowEntry, FlowKey
-from controller.rules.pipeline import OPENFLOW_1_3
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -48,6 +54,7 @@ class GroupRules:
 
     def __init__(self, vlan_ports: VlanPorts, ofp_versions: Mapping[int, int]) -> None:
         self._vlan_ports = vlan_ports
+        self._oifs_at = vlan_ports.known
         self._ofp_versions = ofp_versions
         self.queue_of_group: Callable[[bytes], int | None] | None = None
 
@@ -77,18 +84,27 @@ class GroupRules:
 
     def lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
         """Return the entries of a switch; none where its version is not known."""
+        vlan_id = group.vlan_id
+        if not vlan_id:
+            lower = LOWER.get(self._ofp_versions.get(dpid, 0))
+            return {} if lower is None else queued(lower(group.address, duty, group.cookie), group.queue_id)
         ofp_version = self._ofp_versions.get(dpid, 0)
-        lower = LOWER.get(ofp_version)
-        if lower is None:
+        if ofp_version == OPENFLOW_1_3:
+            untagged: tuple[int, ...] = ()
+            for _, _, host_ports in duty[1]:
+                if host_ports:
+                    oifs: Iterable[int] = group.interests.get(dpid, ())
+                    by_vlan = self._oifs_at.get(dpid) or self._vlan_ports.at(dpid)
+                    _, untagged, both = by_vlan.get(vlan_id, NO_OIFS)
+                    if not both.issuperset(oifs):
+                        untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, oifs)
+                    break
+            return queued(lower_in_vlan_to_1_3(group.address, untagged, duty, group.cookie), group.queue_id)
+        if ofp_version != OPENFLOW_1_0:
             return {}
-        if not group.vlan_id:
-            return queued(lower(group.address, duty, group.cookie), group.queue_id)
-        oifs: Iterable[int] = group.interests.get(dpid, ())
-        if ofp_version != OPENFLOW_1_3:
-            oifs = {*oifs, *(sender.port_no for sender in duty.senders)}
-        untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs)
-        rules = lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
-        return queued(rules, group.queue_id)
+        oifs = {*group.interests.get(dpid, ()), *(sender.port_no for sender in duty.senders)}
+        untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, oifs)
+        return queued(lower_in_vlan_to_1_0(group.address, untagged, duty, group.cookie), group.queue_id)
 
     def default(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         """Return the only entry of a switch without senders for a group of which all want every source."""

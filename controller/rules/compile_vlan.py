@@ -42,6 +42,7 @@ from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
     OPENFLOW_1_0,
+    OPENFLOW_1_3,
     PRIORITY_CHANNEL,
     PRIORITY_GROUP,
     PRIORITY_SENDER,
@@ -56,25 +57,18 @@ _POP = PopVlan()
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
-def lower_in_vlan(
-    ofp_version: int, name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int
-) -> RuleSet:
-    """Lower to two tables of OpenFlow 1.3, or the one of 1.0, as `compile` does outside VLANs.
+def lower_in_vlan_to_1_3(name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int) -> RuleSet:
+    """Lower to two tables of OpenFlow 1.3, as `compile` does outside VLANs.
 
     Parameters
     ----------
-    ofp_version
-        1 (OpenFlow 1.0) or 4 (1.3); an IPv6 group cannot be said in the former (`compile.supports`).
     name
         The group in its VLAN.
     untagged_oifs
-        The OIFs to hosts of the switch, and the ports of its senders, at which frames have no tag
-        (`controller.kernel.oifs`).
+        The OIFs to hosts of the switch at which frames have no tag (`controller.kernel.oifs`).
     duty, cookie
         What the switch does, and the cookie of its entries.
     """
-    if ofp_version == OPENFLOW_1_0:
-        return _lower_to_1_0(name, untagged_oifs, duty, cookie)
     version, channels, senders = duty
     rules: RuleSet = {}
     if senders:
@@ -94,7 +88,7 @@ def lower_in_vlan(
             rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         source, trunk_ports, host_ports = channel
-        key = channel_key_in_vlan(ofp_version, name, version, source)
+        key = channel_key_in_vlan(OPENFLOW_1_3, name, version, source)
         outputs = (
             outputs_in_vlan(name, untagged_oifs, channel, version)
             if version
@@ -104,7 +98,11 @@ def lower_in_vlan(
     return rules
 
 
-def _lower_to_1_0(name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int) -> RuleSet:
+def lower_in_vlan_to_1_0(name: bytes, untagged_oifs: tuple[int, ...], duty: SwitchDuty, cookie: int) -> RuleSet:
+    """Lower to the one table of OpenFlow 1.0, in which an IPv6 group cannot be said (`compile.supports`).
+
+    The parameters are those of `lower_in_vlan_to_1_3`; `untagged_oifs` has the ports of the senders too.
+    """
     version, channels, senders = duty
     rules: RuleSet = {}
     for sender in senders:

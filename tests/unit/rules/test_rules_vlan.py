@@ -14,7 +14,7 @@ from controller.effects import Put
 from controller.kernel.domains import in_domain
 from controller.rules import of10, of13, pipeline
 from controller.rules.compile import ChannelDuty, SenderEntry, SwitchDuty, versioned_mac
-from controller.rules.compile_vlan import lower_in_vlan
+from controller.rules.compile_vlan import lower_in_vlan_to_1_0
 from controller.rules.evaluate import Fields, FlowTables, Sent
 from controller.rules.fake import Copy, FakeFabric, FakeSwitch, HostCopy
 from controller.rules.lowering import LOWERINGS
@@ -273,7 +273,7 @@ def test_in_1_0_a_sender_of_a_vlan_has_its_outputs_with_the_tags_of_each_port(
     trunks, hosts, version, untagged_sender, tagged_sender
 ):
     duty = SwitchDuty(version, (ChannelDuty(None, trunks, hosts),), SENDERS)
-    rules = lower_in_vlan(1, GROUP_10, (1, 3), duty, 77)
+    rules = lower_in_vlan_to_1_0(GROUP_10, (1, 3), duty, 77)
     by_port = {key.match.in_port: rule for key, rule in rules.items()}
     assert by_port[1].actions == untagged_sender and by_port[1].key.match.vlan_id is None
     assert by_port[2].actions == (untagged_sender[1:] if tagged_sender is None else tagged_sender)
