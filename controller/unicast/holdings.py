@@ -12,10 +12,10 @@ from controller.rules.pipeline import PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 
 AWAITED_S: Final = 3.0
-"""So long after the last link was found, at most, paths wait after a restart for further links."""
+"""So long after the last of the links from before was found, at most, paths wait after a restart for the others."""
 
 AWAITED_BOUND_S: Final = 10.0
-"""The same in all."""
+"""So long before the entries from before go paths follow the links that there are."""
 
 
 def is_held(key: Key) -> bool:
@@ -94,10 +94,11 @@ class AwaitedLinks:
         self._bound_s = 0.0
         self._is_over = False
 
-    def former_found(self, now: float) -> None:
-        """Take it that a switch holds entries for hosts from before a restart."""
+    def former_found(self, now: float, until_s: float | None) -> None:
+        """Take it that a switch holds entries for hosts from before a restart; they go at `until_s`, None for now."""
         if self._until_s is None:
-            self._until_s, self._bound_s = now + AWAITED_S, now + AWAITED_BOUND_S
+            self._bound_s = now if until_s is None else until_s - AWAITED_BOUND_S
+            self._until_s = min(now + AWAITED_S, self._bound_s)
 
     def follow(self, event: TopologyEvent, now: float) -> None:
         """Take in a change of the fabric."""
@@ -109,8 +110,9 @@ class AwaitedLinks:
                 self._awaited.discard(end)
                 self._is_over = True
         elif isinstance(event, LinkUp):
-            self._awaited -= {(event.dpid_a, event.port_a), (event.dpid_b, event.port_b)}
-            if self._until_s is not None:
+            found = self._awaited & {(event.dpid_a, event.port_a), (event.dpid_b, event.port_b)}
+            self._awaited -= found
+            if found and self._until_s is not None:
                 self._until_s = min(now + AWAITED_S, self._bound_s)
         elif isinstance(event, LinkDown | SwitchDown):
             self._is_over = True

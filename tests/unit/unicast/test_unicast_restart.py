@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.rules.model import Output
-from controller.unicast.holdings import AWAITED_S
-from topology.events import PortRole, PortRoleChanged
+from controller.unicast.holdings import AWAITED_BOUND_S, AWAITED_S, AwaitedLinks
+from topology.events import LinkUp, PortRole, PortRoleChanged
 
 from .reaching import assert_reachable
 
@@ -71,14 +71,43 @@ def test_paths_go_round_a_switch_that_does_not_connect(returned):
 def test_paths_wait_on_while_links_are_found(returned):
     """On a busy machine that takes its time."""
     new, _old, _hosts, cables = returned
-    at_core = [cable for cable in cables if cable[0] == AGGREGATION]
+    late = [cable for cable in cables if AGGREGATION in (cable[0], cable[2])]
     new.run(AWAITED_S - 0.5)
     new.switch(AGGREGATION)
-    new.link(at_core[0])
-    new.run(AWAITED_S - 0.5)
-    assert new.edits == 0
+    for cable in late[:-1]:
+        new.link(cable)
+        new.run(AWAITED_S - 0.5)
+        assert new.edits == 0
     new.run(0.6)
     assert new.edits > 0
+
+
+def test_paths_wait_as_long_as_links_are_found_and_entries_from_before_stay():
+    waits, now, gone_s = AwaitedLinks(), 100.0, 130.0
+    for port_no in range(100):
+        waits.follow(PortRoleChanged(1, port_no, PortRole.TRUNK), now)
+    waits.former_found(now, gone_s)
+    port_no = 0
+    while (until_s := waits.until_s(now)) is not None:
+        assert now < until_s <= min(now + AWAITED_S, gone_s - AWAITED_BOUND_S)
+        now, port_no = now + AWAITED_S - 0.5, port_no + 1
+        waits.follow(LinkUp(2, port_no, 1, port_no, 1e9), now)
+    assert gone_s - AWAITED_BOUND_S <= now < gone_s - AWAITED_BOUND_S + AWAITED_S
+
+
+def test_paths_wait_for_no_link_that_was_not_there_before():
+    waits = AwaitedLinks()
+    waits.follow(PortRoleChanged(1, 1, PortRole.TRUNK), 100.0)
+    waits.former_found(100.0, 130.0)
+    waits.follow(LinkUp(2, 7, 3, 7, 1e9), 102.0)
+    assert waits.until_s(102.0) == 100.0 + AWAITED_S
+
+
+def test_paths_wait_for_nothing_once_entries_from_before_have_gone():
+    waits = AwaitedLinks()
+    waits.follow(PortRoleChanged(1, 1, PortRole.TRUNK), 100.0)
+    waits.former_found(100.0, None)
+    assert waits.until_s(100.0) is None
 
 
 @pytest.mark.parametrize("what", ["another link", "its port", "another switch"])
