@@ -72,7 +72,7 @@ class Normalcy:
     margin: float = number(0.25, 0, 100, "", "Bounds are wider than what was seen by so much of its width.")
     raise_score: float = number(0.2, 0.001, 0.999, "", "Points with this score or a higher one are anomalous.")
     confirm_points: int = integer(5, 1, 1440, "points", "So many anomalous points in a row raise an event.")
-    hold_off_points: int = integer(15, 1, 1440, "points", "So many points in a row without an anomaly clear it.")
+    hold_off_points: int = integer(30, 1, 1440, "points", "So many points in a row without an anomaly clear it.")
     relearn_days: int = integer(3, 1, 200, "days", "After so many days outside in a row a slot's bounds begin anew.")
     ports: int = integer(16384, 1, 1048576, "ports", "Ports that bounds are learnt of at one time; 11 KB each.")
     forget_s: float = number(604800, 60, 1e9, "s", "Time after which a port that is gone is forgotten.")
