@@ -72,15 +72,16 @@ class ScalingOrders:
         if problems or not chosen:
             return problems
         deadline_s = time.monotonic() + DRAIN_LIMIT_S
-        while busy := [name for name in chosen if self._has_switches(name)]:
+        while busy := [name for name in chosen if self._polls(name)]:
             if time.monotonic() > deadline_s:
                 return [f"{', '.join(busy)} still has switches {DRAIN_LIMIT_S:g} s after it was drained."]
             self._pause.wait(LOOK_S)
         return self._run(wanted, chosen)
 
-    def _has_switches(self, name: str) -> bool:
+    def _polls(self, name: str) -> bool:
+        """Tell whether a monitor has ports to poll; a switch that nobody is connected to stays whose it was."""
         state = self._monitors().get(name)
-        return state is not None and (state.switches > 0 or state.leaving > 0 or not state.drained)
+        return state is not None and (state.ports > 0 or state.leaving > 0 or not state.drained)
 
     def _ordered(self, order: Order, name: str) -> str:
         return str(self._order(order, name).get("error", ""))

@@ -25,7 +25,9 @@ _NO_TIMES = (0, 0)
 
 
 class Service(NamedTuple):
-    """How a switch does what it is told, in order: `edits_per_s`, and `barrier_s` for each barrier.
+    """How a switch does what it is told, in order: `edits_per_s`, `barrier_s` and `reading_s` for each request.
+
+    The former is what a barrier takes, the latter what statistics do.
 
     Beyond `held_edits` that wait it drops its connection, and forgets them. None stands for no limit.
     """
@@ -33,11 +35,12 @@ class Service(NamedTuple):
     edits_per_s: float | None = None
     barrier_s: float = 0.0
     held_edits: int | None = None
+    reading_s: float = 0.0
 
     @property
     def limited(self) -> bool:
         """Whether anything has to wait."""
-        return self.edits_per_s is not None or self.barrier_s > 0
+        return self.edits_per_s is not None or self.barrier_s > 0 or self.reading_s > 0
 
 
 class Surroundings(Protocol):
@@ -180,7 +183,7 @@ class SimulatedSwitch:
     def _hold(self, kind: int, xid: int, message: bytes, now: float) -> None:
         self.serve(now)
         service = self.service
-        cost_s = service.barrier_s if kind == _BARRIER else 0.0
+        cost_s = service.barrier_s if kind == _BARRIER else service.reading_s
         if kind == _FLOW_MOD:
             self._held_edits += 1
             if service.held_edits is not None and self._held_edits > service.held_edits:

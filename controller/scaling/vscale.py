@@ -129,7 +129,10 @@ def _read_state(saved: Any) -> tuple[PoolState, dict[Scaling, float]]:
     values = {Scaling(int(tier), int(change)): float(value) for tier, change, value in known}
     if not all(map(isfinite, values.values())):
         raise ValueError("a value is no number")
-    return PoolState(tuple(map(int, members)), int(usage), int(lateness)), values
+    state = PoolState(tuple(map(int, members)), int(usage), int(lateness))
+    if not all(0 <= action.tier < len(state.members) and action.change in (0, *STEPS) for action in values):
+        raise ValueError("an action is none that there is")
+    return state, values
 
 
 def _advice(chosen: Scaling, why: str) -> ScalingAdvice | None:

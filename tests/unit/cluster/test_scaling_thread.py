@@ -38,7 +38,9 @@ PATIENCE_S = 20.0
 
 
 def state(*, divides: bool = False, drained: bool = False, leaving: int = 0, switches: int = 10) -> MonitorState:
-    return MonitorState(divides, drained, "", 30, 0 if drained else switches, 100, leaving, 33.3)
+    # A switch that nobody is connected to stays whose it was.
+    polled = (1, 0) if drained else (switches, 100)
+    return MonitorState(divides, drained, "", 30, *polled, leaving, 33.3)
 
 
 class Pool:

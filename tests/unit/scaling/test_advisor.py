@@ -158,7 +158,7 @@ def test_what_was_learnt_is_known_to_the_next_one() -> None:
 def test_the_table_fits_and_has_what_the_chosen_one_learnt_before_that_of_others() -> None:
     one = advisor("vscale-literal")
     for name in ("vscale", "vscale-literal", "vscale-no-heuristics"):
-        known = [[0, change, 0.123456789] for change in range(10)]
+        known = [[0, change, 0.12345678901234567] for change in (0, 1, 2, -1, -2)]
         states = [[[at], 1, 1, known] for at in range(4096)]
         one.learners[name].restore(states)
     text = one.table()
@@ -191,6 +191,8 @@ def test_a_table_that_makes_no_sense_is_refused(text: str) -> None:
         ("vscale", 7),
         ("vscale", [[[1], 1]]),
         ("vscale", [[[1], 1, 1, [[0, 1, float("inf")]]]]),
+        ("vscale", [[[1], 1, 1, [[1, 1, 0.5]]]]),
+        ("vscale", [[[1], 1, 1, [[0, 7, 0.5]]]]),
         ("seasonal-q", []),
         ("seasonal-q", [[[1, 0, 0, 9, 1.0, 1.0]], []]),
         ("seasonal-q", [[[1, 0, 0, 1, 1.0, -1.0]], []]),
