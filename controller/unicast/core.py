@@ -442,7 +442,7 @@ class UnicastCore:
 
     def _table_changed(self, event: Any, now: float) -> None:
         for mac in self._former.tables_told(event.dpid):
-            self._awaited.former_found(now, self._deadlines.at(_Timer(_Kind.RELEASE)))
+            self._awaited.former_found(now, self._deadlines.at(UnicastTimer(UnicastDue.RELEASE)))
             if (host := self.fabric.host_near(mac, event.dpid)) is not None:
                 self.asked_for(event.dpid, host.mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
