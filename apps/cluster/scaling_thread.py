@@ -17,7 +17,7 @@ from apps.cluster.scaling_shown import read_said, said_slot
 from apps.cluster.store_reading import Ask, StoreSilent, read_below
 from apps.system import system_threading
 from controller.cluster.engine import Committed, Delete, KeyCondition, KeyValue, PutKey, Transaction
-from controller.cluster.keys import Keys, read_epoch, read_leader
+from controller.cluster.keys import Keys, read_epoch, read_leader, read_present
 from controller.cluster.monitor_states import MonitorsSeen
 from controller.cluster.share_records import read_manager
 from controller.config.scaling_settings import APPLY, ScalingSettings
@@ -174,6 +174,9 @@ class ScalingThread:
                     self._look(number)
                 except StoreSilent as silent:
                     self._logger.warning("How many monitors there should be is not looked at: %s", silent)
+                except Exception:
+                    self._advisor = None
+                    self._logger.exception("What is advised about the number of monitors cannot be told.")
             following = int(time.time() // interval_s)
             is_whole = following == number + 1 and pace == self._pace
             number = following
@@ -231,7 +234,8 @@ class ScalingThread:
         drained = frozenset(name for name, state in seen.states.items() if state.drained)
         pace = self._read_pace(held)
         at_work = frozenset(seen.states) - drained
-        advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, self._disturbed(seen)))
+        disturbed, beside = self._around(seen)
+        advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, disturbed, beside))
         edits.append(PutKey(f"{keys.scaling_said}{said_slot(number)}", advised.text()))
         edits.append(PutKey(keys.scaling_table, self._advisor.table()))
         if advised.is_ordered and advised.wanted_pace not in (None, pace):
@@ -297,21 +301,31 @@ class ScalingThread:
             edits.append(PutKey(keys.scaling_broken, (table.value if table else "")[: 1 << 18]))
             return Advisor(settings, chance)
 
-    def _disturbed(self, seen: MonitorsSeen) -> str:
-        """Return what is being changed by others, as a sentence; '' for nothing."""
+    def _around(self, seen: MonitorsSeen) -> tuple[str, frozenset[str]]:
+        """Return what is being changed by others, as a sentence, and which monitors are beside who leads."""
         if self._doing.is_alive():
-            return "What was advised before is still being done."
+            return "What was advised before is still being done.", frozenset()
         if seen.unowned:
-            return f"{seen.unowned} switches have no monitor yet."
+            return f"{seen.unowned} switches have no monitor yet.", frozenset()
         leaving = sum(state.leaving for state in seen.states.values())
         if leaving:
-            return f"{leaving} switches are on their way from one monitor to another."
+            return f"{leaving} switches are on their way from one monitor to another.", frozenset()
         lead = {each.key: each.value for each in read_below(self._ask, self._keys.lead)[1]}
         members = [key for key in lead if key.startswith(self._keys.members)]
         leader = read_leader(lead.get(self._keys.leader, ""))
         if members and leader is None:
-            return "No controller leads."
+            return "No controller leads.", frozenset()
         done = read_below(self._ask, self._keys.taken_over)[1]
         if leader is not None and members and read_epoch(done[0].value if done else "") < leader.epoch:
-            return f"{leader.member} is taking over."
-        return ""
+            return f"{leader.member} is taking over.", frozenset()
+        present = None if leader is None else read_present(lead.get(f"{self._keys.members}{leader.member}", ""))
+        if leader is None or present is None:
+            return "", frozenset()
+        hosts = {_host(leader.peer), _host(present.metrics)} - {""}
+        return "", frozenset(name for name, state in seen.states.items() if _host(state.metrics) in hosts)
+
+
+def _host(place: str) -> str:
+    """Return the machine of a ``HOST:PORT``; '' where it is unknown, or every machine's own address."""
+    host = place.rpartition(":")[0].strip("[]")
+    return "" if host.startswith("127.") or host in ("::1", "localhost") else host

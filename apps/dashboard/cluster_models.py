@@ -91,5 +91,8 @@ class ScalingModel(Identified):
     cost_h: float | None = Field(default=None, description="Monitor hours a day more, fewer where it is negative.")
     withheld: str | None = Field(default=None, description="Why it is not acted on, if so.")
     is_ordered: bool | None = Field(default=None, description="Whether it was to be done at once.")
+    placement: str | None = Field(
+        default=None, description="Which monitor would be better on another machine, if so."
+    )
     text: str | None = Field(default=None, description="The advice as a sentence.")
     learners: list[LearnerModel] | None = Field(default=None, description="What each learner would have.")

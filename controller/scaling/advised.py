@@ -41,6 +41,8 @@ class Advised(NamedTuple):
         Whether it is to be done now.
     others
         What each learner would have: monitors.
+    placement
+        Which monitor would be better on another machine, as a sentence; '' for none.
     """
 
     number: int
@@ -67,6 +69,7 @@ class Advised(NamedTuple):
     withheld: str = ""
     is_ordered: bool = False
     others: Mapping[str, int] = {}
+    placement: str = ""
 
     @property
     def is_change(self) -> bool:
@@ -88,7 +91,7 @@ def read_advised(text: str) -> Advised | None:
     whole = (advised.number, advised.interval_s, advised.monitors, advised.drained, advised.pace)
     measured = (advised.load, advised.usage, advised.lateness)
     other = (advised.load_before, advised.expected_lateness, advised.wanted, advised.wanted_pace)
-    texts = (advised.gap, advised.scarcest, advised.learner, advised.rule, advised.withheld)
+    texts = (advised.gap, advised.scarcest, advised.learner, advised.rule, advised.withheld, advised.placement)
     makes_sense = (
         all(type(value) is int for value in (*whole, advised.skipped, advised.given_up))
         and (bool(advised.gap) or None not in measured)
@@ -105,13 +108,15 @@ def advice_text(advised: Advised) -> str:
     if advised.gap:
         return f"Nothing is advised: {advised.gap}"
     if not advised.is_change:
-        return f"{_monitors(advised.monitors)} are as many as are needed ({_state(advised)})."
+        placement = f" {advised.placement}" if advised.placement else ""
+        return f"{_monitors(advised.monitors)} are as many as are needed ({_state(advised)}).{placement}"
     cost = f"; {abs(advised.cost_h):g} monitor hours a day {'more' if advised.cost_h > 0 else 'fewer'}"
     what = f"{_monitors(advised.wanted or 0)} in the place of {advised.monitors}"
     if advised.wanted_pace != advised.pace:
         what, cost = f"{_pace(advised.wanted_pace or 1)} in the place of {_pace(advised.pace)}", ""
     late = f"{advised.expected_lateness:.3f} of an interval between polls" if advised.expected_lateness else "unknown"
     withheld = f" Not acted on: {advised.withheld}" if advised.withheld else ""
+    withheld += f" {advised.placement}" if advised.placement else ""
     return (
         f"Advice: {what} ({_state(advised)}; {advised.learner}: {advised.rule}). 99 of 100 polls would then be late "
         f"by at most {late}{cost}.{withheld}"

@@ -35,6 +35,9 @@ MOST_PACE = 8
 FULL = 0.99
 """Beyond it lateness is what waits, not what is left."""
 
+CROWDED = 0.5
+"""From so much of the processor on a monitor is told to be moved that is beside the controller which leads."""
+
 BUSY = 0.85
 """How busy monitors may be after polls have become twice as frequent again."""
 
@@ -54,6 +57,8 @@ class PoolInterval(NamedTuple):
         How many times as long as the policy says they wait between two polls.
     disturbed
         What is being changed by others, as a sentence; '' for nothing.
+    beside_leader
+        Monitors on the machine of the controller that leads.
     """
 
     number: int
@@ -62,6 +67,7 @@ class PoolInterval(NamedTuple):
     drained: Set[str]
     pace: int = 1
     disturbed: str = ""
+    beside_leader: Set[str] = frozenset()
 
 
 class AdvisorSettings(NamedTuple):
@@ -129,7 +135,7 @@ class Advisor:
         loads = [interval.loads[name] for name in sorted(interval.at_work)]
         reading = self._reading(interval, loads)
         self._met.append(reading.is_met)
-        said = self._state(said, reading, loads)
+        said = self._state(said, reading, loads)._replace(placement=_placement(interval))
         advices = {name: learner.advise(reading) for name, learner in self.learners.items()}
         bounds = settings.bounds
         held = {name: bounds.held(reading, advice) for name, advice in advices.items()}
@@ -246,3 +252,16 @@ class Advisor:
             return said._replace(withheld=f"Something was done {ago} already.")
         self._acted = interval.number
         return said._replace(is_ordered=True)
+
+
+def _placement(interval: PoolInterval) -> str:
+    """Return which monitors take processor time on the machine of who leads, as a sentence; '' for none."""
+    beside = interval.at_work & interval.beside_leader
+    crowded = sorted(name for name in beside if interval.loads[name].cpu >= CROWDED)
+    if not crowded:
+        return ""
+    most = max(interval.loads[name].cpu for name in crowded)
+    return (
+        f"{', '.join(crowded)} runs on the machine of the controller that leads and takes {most:.0%} of a processor "
+        "there: move it to another one."
+    )

@@ -151,6 +151,27 @@ def test_where_the_lead_was_taken_over_advice_goes_on() -> None:
     assert pool.goes(7, 0.95).is_ordered
 
 
+@pytest.mark.parametrize(
+    ("metrics", "peer", "is_beside"),
+    [
+        ("10.0.1.2:9471", "10.0.1.2:6700", True),
+        ("[2001:db8::2]:9471", "[2001:db8::2]:6700", True),
+        ("10.0.1.2:9471", "10.0.1.3:6700", False),
+        ("127.0.0.1:9471", "127.0.0.1:6700", False),
+        ("", "", False),
+    ],
+)
+def test_a_monitor_on_the_machine_of_who_leads_is_told_by_both_addresses(
+    metrics: str, peer: str, is_beside: bool
+) -> None:
+    pool = Pool()
+    pool.states["m2"] = pool.states["m2"]._replace(metrics=metrics)
+    pool.put(f"{KEYS.members}c1", Present("c1", "run-c", peer, 3).text())
+    pool.put(KEYS.leader, Leader("c1", "run-c", 5, peer).text())
+    pool.put(KEYS.taken_over, "5")
+    assert pool.goes(7, 0.95).placement.startswith("m2 runs on") is is_beside
+
+
 def test_a_table_that_makes_no_sense_is_left_aside_and_said() -> None:
     pool = Pool()
     pool.put(KEYS.scaling_table, "torn {")

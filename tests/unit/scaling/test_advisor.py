@@ -99,6 +99,13 @@ def test_nothing_is_said_of_an_interval_in_which_members_changed() -> None:
     assert one.take(interval(9, 0.5, 0.5, 0.5, loads=loads)).gap == "m3 came in the interval."
 
 
+def test_a_monitor_that_is_busy_beside_the_leader_is_to_be_moved() -> None:
+    said = advisor().take(interval(7, 0.6, 0.3, 0.6, beside_leader=frozenset({"m1", "m2"})))
+    assert said.placement.startswith("m1 runs on the machine of the controller that leads and takes 60%")
+    assert said.placement in advice_text(said)
+    assert advisor().take(interval(7, 0.6, 0.3, 0.6)).placement == ""
+
+
 def test_one_that_goes_by_other_intervals_is_named() -> None:
     loads = {**interval(7, 0.5, 0.5).loads, "m3": load(70, 0.5, interval_s=30)}
     said = advisor().take(interval(7, 0.5, 0.5, 0.5, loads=loads))
