@@ -95,6 +95,9 @@ class Group:
     is_out
         Switches have no entries of the group but those that drop refused senders: the controller hands its packets
         on, until it is in again.
+    common_key
+        The key of its entry for all sources that no member names, at switches of OpenFlow 1.3 and tree version 0,
+        where any has had one.
     queue_id, queues
         The queue that its packets wait in, and how many admitted senders are of each; None where there are none.
     is_standing
@@ -105,6 +108,7 @@ class Group:
 
     __slots__ = (
         "address",
+        "common_key",
         "cookie",
         "duties",
         "held",
@@ -147,6 +151,7 @@ class Group:
         self.unconfirmed: set[tuple[int, FlowKey]] | None = None
         self.old_versions: dict[int, set[tuple[int, FlowKey]]] | None = None
         self.unsupported: str | None = None
+        self.common_key: FlowKey | None = None
         self.queue_id: int | None = None
         self.queues: Counter[int] | None = None
         self.key: Key = address

@@ -20,6 +20,7 @@ from controller.rules.compile import (
     ChannelDuty,
     RuleSet,
     SwitchDuty,
+    common_key,
     default_rule,
     outputs_alike,
     queued,
@@ -28,6 +29,7 @@ from controller.rules.compile import (
 )
 from controller.rules.compile_vlan import (
     channel_key_in_vlan,
+    common_key_in_vlan,
     lower_in_vlan_to_1_0,
     lower_in_vlan_to_1_3,
     outputs_in_vlan,
@@ -108,19 +110,29 @@ class GroupRules:
 
     def default(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         """Return the only entry of a switch without senders for a group of which all want every source."""
-        if group.vlan_id:
-            name, version = group.address, group.tree_version
-            key = channel_key_in_vlan(self._ofp_versions[dpid], name, version, None)
+        ofp_version, version, vlan_id = self._ofp_versions[dpid], group.tree_version, group.vlan_id
+        key = None
+        if not version and ofp_version == OPENFLOW_1_3:
+            key = group.common_key
+            if key is None:
+                key = common_key_in_vlan(group.address) if vlan_id else common_key(group.address)
+                group.common_key = key
+        if vlan_id:
+            name = group.address
+            if key is None:
+                key = channel_key_in_vlan(ofp_version, name, version, None)
             actions = None
             if not version:
-                own = self._vlan_ports.oifs(dpid, group.vlan_id) if channel[2] else None
+                own = self._vlan_ports.oifs(dpid, vlan_id) if channel[2] else None
                 actions = outputs_alike(channel) if own is None else own_outputs(channel, own)
             if actions is None:
-                untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, channel[2])
+                untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, channel[2])
                 actions = outputs_in_vlan(name, untagged, channel, version)
             rule = _new(FlowEntry, (key, actions, group.cookie, 0, 0))
+        elif key is not None:
+            rule = _new(FlowEntry, (key, outputs_alike(channel), group.cookie, 0, 0))
         else:
-            rule = default_rule(self._ofp_versions[dpid], group.address, group.tree_version, channel, group.cookie)
+            rule = default_rule(ofp_version, group.address, version, channel, group.cookie)
         return rule if group.queue_id is None else queued_rule(rule, group.queue_id)
 
     def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:

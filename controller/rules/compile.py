@@ -212,6 +212,14 @@ def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
     return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False, None))
 
 
+def common_key(group: bytes) -> FlowKey:
+    """Return the key of a group's entry for all sources that no member names, at OpenFlow 1.3 and tree version 0.
+
+    It is made at each call: who has the group at several switches keeps it.
+    """
+    return _new(FlowKey, (FORWARD, PRIORITY_GROUP, _group_match(group, 0, None)))
+
+
 @lru_cache(maxsize=16384)
 def _channel_key(table: int, group: bytes, tree_version: int, source: Source) -> FlowKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL

@@ -205,6 +205,11 @@ def tagged_outputs(
     return tuple(actions)
 
 
+def common_key_in_vlan(name: bytes) -> FlowKey:
+    """Return `common_key` of a group in a VLAN, by its name."""
+    return _new(FlowKey, (VLAN_FORWARD, PRIORITY_GROUP, _match(name, 0, None)))
+
+
 @lru_cache(maxsize=16384)
 def channel_key_in_vlan(ofp_version: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
     """Return the key of the entry of a channel, None being every source that no member names."""
