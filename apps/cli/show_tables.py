@@ -11,6 +11,7 @@ from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
 from apps.cli.show_classes import class_rows, queue_rows
 from apps.cli.show_cluster import MEMBER_TITLES, cluster_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
+from apps.cli.show_runs import RUN_TITLES, run_rows
 from apps.cli.show_scaling import SCALING_TITLES, scaling_rows
 from apps.dashboard.lists import (
     classes_with_queues,
@@ -492,6 +493,7 @@ TABLES: dict[str, Table] = {
         _plain("pool", "name", "address", "mac", "in_pool"),
         _of("addresses"),
     ),
+    "runs": Table("a profile of the controller, a storm against it", ("runs",), RUN_TITLES, run_rows, _of("runs")),
     "policy": Table("the policy file in force", ("policy",), ("LINE", "TEXT"), _policy, _of("policy"), one=True),
 }
 """Tables by the name that users, the API and the feed have for them."""

@@ -14,6 +14,7 @@ from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
 from apps.cli.perf_console import add_socket, socket_path
 from apps.cli.progress import ProgressBar
 from apps.cli.storm_refusals import JoinsRefused, refusals
+from apps.cli.storm_teller import StormTeller
 from apps.storm.player import LEAVES_AGAIN_S, StormFailed, StormPlayer
 from controller.config.terms import parse_host_port
 from controller.storm.attempts import RequestState
@@ -133,10 +134,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--off: not with --step")
     bar, played = ProgressBar(), list[_Played]()
     try:
-        with _player(args, bar) as player:
+        with _teller(args) as teller, _player(args, bar, teller) as player:
             order = StormOrder(args.joins, args.sigma_s, StormShape(args.shape), args.off)
             while True:
+                teller.begins(order.joins)
                 played.append(_play(player, order, args, hosts))
+                teller.played([each.document() for each in played])
                 if args.step is None or not played[-1].keeps or order.joins + args.step > hosts * args.groups:
                     break
                 player.leave_all()
@@ -151,15 +154,29 @@ def run(args: argparse.Namespace) -> int:
     return 0 if played[0].keeps else 1
 
 
+def _teller(args: argparse.Namespace) -> StormTeller:
+    host, port = _address(args)
+    about = {"target": f"{host}:{port}", "shape": args.shape, "switches": args.switches + args.spines}
+    is_elsewhere = args.remote is not None and args.socket is None
+    return StormTeller(
+        None if is_elsewhere else socket_path(args), {**about, "sigma_s": args.sigma_s, "slo_ms": args.slo_ms}
+    )
+
+
 @contextmanager
-def _player(args: argparse.Namespace, bar: ProgressBar) -> Iterator[StormPlayer]:
+def _player(args: argparse.Namespace, bar: ProgressBar, teller: StormTeller) -> Iterator[StormPlayer]:
     from apps.simulated_fabric.fabric import SimulatedFabric
     from apps.simulated_fabric.hosts import SimulatedHosts
     from apps.storm.switches import storm_switches
 
     fabric = SimulatedFabric(storm_switches(args.switches, args.spines, args.ports), _address(args))
+
+    def progress(stage: str, done: int, total: int) -> None:
+        bar.draw(stage, done, total)
+        teller.goes_on(stage, done, total)
+
     try:
-        player = StormPlayer(fabric, SimulatedHosts(fabric), args.groups, bar.draw)
+        player = StormPlayer(fabric, SimulatedHosts(fabric), args.groups, progress)
         if args.off:
             order = StormOrder(args.joins, args.sigma_s, StormShape(args.shape), args.off)
             player.turn_off(plan_storm(order, args.switches * args.ports, args.groups, args.seed))

@@ -24,6 +24,7 @@ from apps.dashboard.model_parts import (
     WrongTokensModel,
 )
 from apps.dashboard.pool_models import PoolAddressModel, PoolModel
+from apps.dashboard.run_models import RunModel
 from apps.dashboard.staged_models import StagedModel
 
 
@@ -438,23 +439,6 @@ class HistoryModel(Described):
     points: list[PointModel] | None = None
 
 
-class FindingsModel(Described):
-    """What does not fit together, apart from flow entries."""
-
-    done: bool
-    count: int
-    findings: list[Any]
-
-
-class CheckReportModel(Described):
-    """What a check of flow tables has found so far."""
-
-    number: int
-    switches: int
-    done: bool
-    reports: list[Any]
-
-
 class DoneModel(Described):
     """What the controller answers to a change."""
 
@@ -496,5 +480,6 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "maintenance": MaintenanceModel,
     "pools": PoolModel,
     "addresses": PoolAddressModel,
+    "runs": RunModel,
 }
 """The form of the documents of each list."""

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from apps.dashboard import lists, models
 from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
+from apps.dashboard.check_models import CheckReportModel, FindingsModel
 from apps.dashboard.model_parts import Page
 from apps.dashboard.past import PastFiles, Stretch, with_learnt_bounds
 from apps.dashboard.places import port_number, speed_of, switch_dpid
@@ -116,13 +117,14 @@ LISTS = {
     "maintenance": List("maintenance"),
     "pools": List("pools"),
     "addresses": List("addresses"),
+    "runs": List("runs"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "queues"),
-    *("tables", "maintenance", "pools", "addresses", "candidates"),
+    *("tables", "maintenance", "pools", "addresses", "candidates", "runs"),
 )
 """The sections that can be followed."""
 
@@ -313,9 +315,9 @@ def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need
         question = {"do": f"check-{app}-report", "number": number, "after": after}
         return Response(encode(await answered(ask, question)), media_type=JSON)
 
-    _add(router, "/checks/findings", check_findings, models.FindingsModel)
-    _add(router, "/checks/discovery/findings", check_discovery_findings, models.FindingsModel)
-    _add(router, "/checks/{app}/{number}", check_report, models.CheckReportModel)
+    _add(router, "/checks/findings", check_findings, FindingsModel)
+    _add(router, "/checks/discovery/findings", check_discovery_findings, FindingsModel)
+    _add(router, "/checks/{app}/{number}", check_report, CheckReportModel)
     add_probe_reads(router, ask)
     _add(router, "/status", status, models.StatusModel)
     _add(router, "/policy", policy, models.PolicyFileModel)

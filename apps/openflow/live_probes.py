@@ -19,6 +19,7 @@ from apps.function_watch import FunctionWatch, Looker
 from apps.openflow.app_watch import AppWatch, Watcher
 from apps.openflow.framework import DATAPATHS, SWITCHES
 from apps.openflow.live_profile import LiveProfile
+from apps.openflow.live_runs import LiveRuns
 from apps.openflow.loop_samples import LoopProfile, LoopTimer
 from apps.openflow.questions import Unanswered
 from apps.probe_points import SHARED, points_of, sources_of
@@ -238,6 +239,8 @@ class LiveProbes:
         self._keeper: App | None = None
         self._actions: _LoopLog | None = None
         self._profile = LiveProfile(self._apps, self._watched_of)
+        self._runs = LiveRuns(lambda: self._profile.shown()["profile"])
+        self._followed: StatusServer | None = None
         self._logger = logging.getLogger("vsrt")
 
     # Apps that come and go
@@ -253,6 +256,17 @@ class LiveProbes:
             actions |= {name: partial(self._ask_profile, name) for name in ("profile-start", "profile-stop")}
             self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
             self._server.start()
+            self._followed = StatusServer(
+                socket_path(),
+                {},
+                self._runs.answer,
+                self._logger,
+                {"storm-told": self._runs.told_storm},
+                app="runs",
+                sections={"runs": self._runs.section},
+                refresh=self._runs.refresh,
+            )
+            self._followed.start()
 
     def leave(self, app: App) -> None:
         """Have scripts look at an app no more: those that did end."""
@@ -270,9 +284,10 @@ class LiveProbes:
         if app is self._keeper:
             self._keeper = next(iter(self._apps.values()), None)
         self._watched.pop(name, None)
-        if not self._apps and self._server is not None:
+        if not self._apps and self._server is not None and self._followed is not None:
             self._server.stop()
-            self._server = None
+            self._followed.stop()
+            self._server = self._followed = None
             self._watched.clear()
 
     def log_fault(self, app: App) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from apps.openflow.questions import Unanswered
 from apps.probe_points import MONITOR, MULTICAST, SHARED
 from apps.state_dir import state_dir
 from apps.status_server import QuestionRefused
+from apps.system import system_threading
 from controller.config.policy import Role
 from controller.effects import ApplyEdits
 from controller.events import (
@@ -42,6 +43,7 @@ from controller.performance.schedule import StatKind
 from controller.probes.static_points import STATIC_POINTS
 from controller.profiles.collector import SpanCollector
 from controller.profiles.leaving import may_leave
+from controller.profiles.live_figures import LiveFigures
 from controller.profiles.spans import Operation, Span
 from topology.events import LinkDown, SwitchDown
 
@@ -238,15 +240,33 @@ class _ProfileRun:
         self.reason = ""
         self.fault = ""
         self.is_whole = False
-        self.counts: Counter[str] = Counter()
-        self.written = 0
+        self.lock = system_threading.Lock()
+        """For what loops count, of which there are several, and readers look at."""
+        self.figures = LiveFigures()
+        self.spans = 0
         self.missed = 0
         self.parts: list[_LoopPart] = []
         self.waiting: deque[list[Span]] = deque()
         self.stopping, self.closed = Event(), Event()
 
     def document(self) -> dict[str, Any]:
+        with self.lock:
+            return self._document()
+
+    def take(self, spans: list[Span]) -> None:
+        """Take spans of a loop that have ended, as many as there is room for."""
+        with self.lock:
+            room = max(0, MOST_SPANS - self.spans)
+            self.missed += max(0, len(spans) - room)
+            spans = spans[:room]
+            self.spans += len(spans)
+            self.figures.add(spans)
+        if spans:
+            self.waiting.append(spans)
+
+    def _document(self) -> dict[str, Any]:
         return {
+            "run": "profile",
             "name": self.name,
             "path": str(self.path),
             "by": self.by,
@@ -255,10 +275,10 @@ class _ProfileRun:
             "state": "running" if not self.reason else "ended" if self.is_whole or self.fault else "ending",
             "ended": self.reason or None,
             "fault": self.fault or None,
-            "spans": sum(self.counts.values()),
+            "spans": self.spans,
             "missed": self.missed + sum(part.collector.missed for part in self.parts),
             "under_way": sum(part.collector.open_count for part in self.parts),
-            "operations": dict(self.counts),
+            "operations": self.figures.document(),
         }
 
 
@@ -343,15 +363,8 @@ class LiveProfile:
     def handed_over(self, part: _LoopPart) -> None:
         """Take the spans of a loop that have ended; on that loop."""
         run = self._run
-        if run is None:
-            return
-        spans = part.collector.take()
-        room = max(0, MOST_SPANS - sum(run.counts.values()))
-        run.missed += max(0, len(spans) - room)
-        spans = spans[:room]
-        if spans:
-            run.counts.update(span.operation.value for span in spans)
-            run.waiting.append(spans)
+        if run is not None:
+            run.take(part.collector.take())
 
     def _end(self, run: _ProfileRun, reason: str) -> None:
         run.reason = run.reason or reason

@@ -340,6 +340,24 @@ def pool_documents() -> dict[str, dict[str, Any]]:
     return {"pools": {"video": pool}, "addresses": {"video/cam1": cam1, "video/cam2": cam2}}
 
 
+def run_documents() -> dict[str, dict[str, Any]]:
+    """Return what a controller may tell of a profile and of a storm that have ended."""
+    times = {"mean_ms": 20.1, "p50_ms": 10.1, "p95_ms": 87.0, "p99_ms": 117.1}
+    profile = {
+        **{"run": "profile", "name": "evening", "path": "profiles/evening.parquet", "by": "ann", "begun_s": 60.0},
+        **{"for_s": 600.0, "state": "ended", "ended": "it was stopped", "fault": None, "spans": 1003, "missed": 0},
+        "under_way": 4,
+        "operations": [{"operation": "join", "count": 1000, "others": 3, **times, "max_ms": 177.2}],
+    }
+    played = {"joins": 1000, "peak_per_s": 200.0, "p50_ms": 10.1, "p95_ms": 87.0, "p99_ms": 117.1, "unserved": 2}
+    storm = {
+        **{"run": "storm", "by": "ann", "begun_s": 61.0, "state": "ended", "stage": "joins", "done": 1000},
+        **{"total": 1000, "joins": 1000, "target": "127.0.0.1:6653", "shape": "normal", "switches": 12},
+        **{"sigma_s": 2.0, "slo_ms": 50.0, "fault": "", "storms": [{**played, "keeps_goal": False}]},
+    }
+    return {"runs": {"profile": profile, "storm": storm}}
+
+
 def queue_documents() -> dict[str, dict[str, Any]]:
     """Return what the app of queues may tell of a class that somebody sends in, and of one that nobody does."""
     market = {"service_class": "market", "importance": 1, "queue_id": 6, "goal": {"delay_ms": 2.0}, "index": 1.25}

@@ -149,6 +149,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "queues": {},
         "maintenance": {},
         "candidates": {},
+        "runs": {},
         "tables": {},
         "policy": {"policy": {"path": "policy.yaml", "text": policy, "loaded_s": 60, "errors": []}},
     }

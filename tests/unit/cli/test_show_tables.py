@@ -22,6 +22,7 @@ from fed_controller import (
     multicast_documents,
     pool_documents,
     queue_documents,
+    run_documents,
     scaling_documents,
     table_documents,
 )
@@ -34,7 +35,7 @@ Show = Callable[..., str]
 def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("controller") / "vsrt.sock"
     apps = [
-        FedController(path, {**multicast_documents(), **table_documents(), **pool_documents()}),
+        FedController(path, {**multicast_documents(), **table_documents(), **pool_documents(), **run_documents()}),
         FedController(path, {**monitor_documents(), **scaling_documents()}, "monitor"),
         FedController(path, anomaly_documents(), "anomaly"),
         FedController(path, queue_documents(), "queues"),

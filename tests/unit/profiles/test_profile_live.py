@@ -62,7 +62,8 @@ def test_what_happens_at_a_controller_is_in_its_profile(
         def while_switches_answer(operation: str, count: int) -> None:
             def is_there() -> bool:
                 fabric.run_for(0.05)
-                return bool((shown(process)["operations"]).get(operation, 0) >= count)
+                found = {each["operation"]: each["count"] + each["others"] for each in shown(process)["operations"]}
+                return found.get(operation, 0) >= count
 
             wait_until(is_there, process.pid, 30)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from controllers import OPEN_POLICY, controller, free_port
@@ -65,6 +67,41 @@ def test_hosts_whose_port_comes_up_first_are_told_apart(
     assert (played["waits"]["requests"], played["after_port_up"]["requests"]) == (9, 9)
     assert played["waits"]["unserved"] == played["after_port_up"]["unserved"] == 0
     assert played["after_port_up"]["p50_ms"] > played["waits"]["p50_ms"]
+
+
+def test_readers_of_the_controller_see_the_storm_as_it_goes_on(
+    process: ControllerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[dict[str, Any]] = []
+    is_over = threading.Event()
+
+    def follow() -> None:
+        while True:
+            was_over = is_over.is_set()
+            answer = query(process.socket, {"changes": {"runs": 0}})
+            put = [delta["put"] for delta in answer["sections"]["runs"].values()]
+            seen.extend(each["storm"] for each in put if "storm" in each)
+            if was_over:
+                return
+            is_over.wait(0.1)
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    try:
+        storm(process, "--joins", "60", "--sigma-s", "0.4", "--socket", str(process.socket), "--json")
+    finally:
+        is_over.set()
+        reader.join()
+    (played,) = json.loads(capsys.readouterr().out)["storms"]
+    going = [each for each in seen if each["state"] == "playing"]
+    assert {"switches that are connected", "joins"} <= {each["stage"] for each in going}
+    dones = [each["done"] for each in going if each["stage"] == "joins"]
+    assert dones == sorted(dones)
+    ended = seen[-1]
+    assert (ended["state"], ended["joins"], ended["fault"]) == ("ended", 60, "")
+    (told,) = ended["storms"]
+    assert (told["joins"], told["p99_ms"], told["keeps_goal"]) == (60, played["waits"]["p99_ms"], True)
+    assert ended["target"] == f"127.0.0.1:{process.port}"
 
 
 def test_steps_go_on_until_the_goal_is_missed_or_no_more_can_join(

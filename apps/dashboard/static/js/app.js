@@ -18,6 +18,7 @@ import {Maintenance, isMaintained} from "./maintenance.js";
 import {Age} from "./parts.js";
 import {Policy} from "./policy.js";
 import {Probes} from "./probes.js";
+import {Runs, hasRuns} from "./runs.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
 import {connection, forget} from "./stream.js";
@@ -28,7 +29,7 @@ const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", tables: "Flow tables", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
-  allocations: "Allocations", classes: "Service classes", maintenance: "Maintenance", cluster: "Cluster", policy: "Policy", candidates: "Candidates", probes: "Probes",
+  allocations: "Allocations", classes: "Service classes", maintenance: "Maintenance", cluster: "Cluster", policy: "Policy", candidates: "Candidates", probes: "Probes", runs: "Runs",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
 const COUNTED = ["groups", "switches", "ports", "links", "hosts", "tables", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
@@ -44,7 +45,7 @@ export function App() {
     }}>Skip to the view</a>
     <${Header} /><${Away} />
     ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
-      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "candidates" ? html`<${Candidates} />` : view === "maintenance" ? html`<${Maintenance} />` : view === "cluster" ? html`<${Cluster} />` : view === "classes" ? html`<${Classes} />` : view === "probes" ? html`<${Probes} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
+      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "candidates" ? html`<${Candidates} />` : view === "maintenance" ? html`<${Maintenance} />` : view === "cluster" ? html`<${Cluster} />` : view === "classes" ? html`<${Classes} />` : view === "probes" ? html`<${Probes} />` : view === "runs" ? html`<${Runs} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>`}
     <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }
@@ -129,7 +130,7 @@ const amountOf = (view) => (view === "members" ? parties.value.filter(isMember).
 
 function Navigation({view}) {
   useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
-  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()) && (name !== "candidates" || isSearched()) && (name !== "tables" || hasTables()))).map((name) => {
+  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()) && (name !== "candidates" || isSearched()) && (name !== "tables" || hasTables()) && (name !== "runs" || hasRuns()))).map((name) => {
     const amount = amountOf(name);
     const isOpen = (name === "alarms" || name === "anomalies") && amount > 0;
     return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;

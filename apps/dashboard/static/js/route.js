@@ -4,7 +4,7 @@ import {signal} from "../vendor/preact.js";
 
 export const VIEWS = [
   "topology", "groups", "members", "switches", "ports", "links", "hosts", "tables", "events", "alarms", "cleared-alarms",
-  "anomalies", "allocations", "classes", "maintenance", "cluster", "policy", "candidates", "probes",
+  "anomalies", "allocations", "classes", "maintenance", "cluster", "policy", "candidates", "probes", "runs",
 ];
 const FIELDS = ["select", "tree", "search", "sort", "as", "least"];
 

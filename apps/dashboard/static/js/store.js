@@ -4,7 +4,7 @@ import {batch, computed, signal} from "../vendor/preact.js";
 
 export const SECTIONS = [
   "status", "switches", "links", "ports", "hosts", "groups", "rules", "staged", "routers", "events", "alarms",
-  "cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "tables", "maintenance", "candidates",
+  "cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "tables", "maintenance", "candidates", "runs",
 ];
 
 const documents = new Map(SECTIONS.map((name) => [name, new Map()]));

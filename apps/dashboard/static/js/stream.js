@@ -1,6 +1,6 @@
 // The server-sent events of the API, read by fetch so that heartbeats and refusals are seen too.
 
-import {effect, signal} from "../vendor/preact.js";
+import {computed, effect, signal} from "../vendor/preact.js";
 import {answerOf, headed, token} from "./api.js";
 import {setClock} from "./clock.js";
 import {parseExactly} from "./ids.js";
@@ -15,6 +15,9 @@ let current = null;
 
 /** How it stands with the server: `state` is "connecting", "live", "away", or "locked" until there is a token. */
 export const connection = signal({state: "connecting", since_ms: Date.now(), reason: null, retry_ms: null});
+
+/** Whether what is shown is as it is now: the server is there, and the controller behind it. */
+export const isCurrent = computed(() => connection.value.state === "live" && section("status").get("status")?.connected !== false);
 
 /** Follow the stream for ever; where it ends, connect again, each time after a longer pause. */
 export async function follow() {
