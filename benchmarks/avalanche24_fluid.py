@@ -54,7 +54,8 @@ def grow(graph, groups, algorithm, rebalance, seed, rates_known) -> list:
         forest.set_rate(number, HOME[members[0]], rate)
     if rebalance:
         forest.rebalance(0.0)
-    return [list(forest.tree(number).links()) for number in range(len(groups))]
+    trees = [forest.tree(number) for number in range(len(groups))]
+    return [list(tree.links()) for tree in trees if tree is not None]
 
 
 def streams(links, members) -> list:

@@ -129,7 +129,9 @@ def by_command(directory: Path, monitors: int, ports: int) -> None:
 def by_query(directory: Path, _monitors: int, ports: int) -> None:
     """Have means by a query of DuckDB."""
     duckdb.sql("set enable_progress_bar = false")
-    found = duckdb.sql(MEANS.format(directory / "*" / "counters" / "*.parquet")).fetchall()
+    means = duckdb.sql(MEANS.format(directory / "*" / "counters" / "*.parquet"))
+    assert means is not None
+    found = means.fetchall()
     assert len(found) == ports
     for port in found:
         assert abs(port[2] - CARRIED_BPS) < 1, port

@@ -21,7 +21,7 @@ from measure import percentile, print_json, print_table
 
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
-from controller.effects import ApplyEdits, Put, RequestFlows, SendPacket
+from controller.effects import ApplyEdits, Put, Remove, RequestFlows, SendPacket
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -31,7 +31,7 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Action, Output, SetEthDst
+from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Action, FlowKey, Output, SetEthDst
 from controller.wire.ethernet import ETHERTYPE_LLDP
 from topology.events import LinkDown, LinkUp
 from topology.generators import make
@@ -125,9 +125,9 @@ class SimulatedFabric:
             entries = self._entries[effect.dpid]
             self.counts["edits"] += len(effect.edits)
             for edit in effect.edits:
-                match = edit.rule.key.match if isinstance(edit, Put) else edit.key.match
-                if match.eth_type == ETHERTYPE_LLDP:
-                    place = (match.in_port, match.eth_dst)
+                key = edit.rule.key if isinstance(edit, Put) else edit.key if isinstance(edit, Remove) else None
+                if isinstance(key, FlowKey) and key.match.eth_type == ETHERTYPE_LLDP:
+                    place = (key.match.in_port, key.match.eth_dst)
                     if isinstance(edit, Put):
                         entries[place] = edit.rule.actions
                     else:

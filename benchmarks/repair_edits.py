@@ -18,7 +18,7 @@ from typing import Any
 from measure import Measurement, report
 
 from controller.config.vlans import Vlans
-from controller.effects import ApplyEdits, Effect
+from controller.effects import ApplyEdits, Effect, RequestFlows
 from controller.events import FlowStatsReceived
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE
@@ -51,6 +51,7 @@ class Bench:
         dpids: Iterable[Any] = self.forest.graph.switches()
         for dpid in dpids:
             (request,) = self.installer.switch_connected(dpid, OPENFLOW_1_3, 0.0)
+            assert isinstance(request, RequestFlows)
             empty = LOWERINGS[OPENFLOW_1_3].encode_flow_stats_reply(request.xid, False, b"")
             self.installer.handle(FlowStatsReceived(dpid, OPENFLOW_1_3, request.xid, empty), 0.0)
             self.perform(self.plane.switch_version(dpid, OPENFLOW_1_3, 0.0))

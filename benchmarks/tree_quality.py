@@ -18,7 +18,7 @@ import numpy as np
 import rustworkx as rx
 from measure import Measurement, report
 
-from controller.trees.fabric import recognise
+from controller.trees.fabric import LayeredFabric, recognise
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
 from controller.trees.tree import TreeRole
@@ -46,7 +46,9 @@ def ours(graph: Graph, members: list, seed: int, steady_state: bool = False, alg
         forest.join("g", member, TreeRole.RECEIVER)
     if steady_state:
         forest.rebuild("g", steady_state=True)
-    return sum(graph.link(u, v).weight for u, v in forest.tree("g").links())
+    tree = forest.tree("g")
+    assert tree is not None
+    return sum(graph.link(u, v).weight for u, v in tree.links())
 
 
 class Libraries:
@@ -128,6 +130,7 @@ def presets() -> list[Measurement]:
         for seed in SEEDS:
             graph = switch_graph(make(name))
             fabric, tors = recognise(graph), graph.nodes(NodeKind.TOR)
+            assert isinstance(fabric, LayeredFabric)
             generator = np.random.default_rng(seed)
             forest = Forest(graph, seed=seed)
             present: list[list] = [[] for _ in range(1000)]

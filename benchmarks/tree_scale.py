@@ -20,6 +20,7 @@ from measure import Measurement, report
 
 from controller.trees.bound import lower_bound
 from controller.trees.bulk import BulkFabric, Groups, Stream, place
+from controller.trees.fabric import LayeredFabric
 from controller.trees.network import switch_graph
 from topology.generators import make
 
@@ -96,6 +97,7 @@ def peers(fabric: BulkFabric, sample: int, repeats: int) -> Iterator[Measurement
             elapsed, placement = timed(lambda: place(fabric, load.groups(), compiled=kind == "compiled"))  # noqa: B023
             samples.append(groups.count / elapsed)
             sizes[kind] = placement.tree_links[:sample].tolist()
+    assert isinstance(fabric.shape, LayeredFabric)
     optimum = [fabric.shape.optimum([fabric.tors[t] for t in groups.tors[a:b]]) for a, b in pairs(groups, sample)]
     for name, samples in per_second.items():
         yield Measurement(f"{name}, {sample} of 10,000 groups", "groups/s", samples)
@@ -136,6 +138,7 @@ def bounds(name: str, fabric: BulkFabric, count: int, seeds: int) -> Iterator[Me
         at_once, in_order = place(fabric, groups, seed=seed), place(fabric, groups, seed=seed, order="arrival")
         stream = Stream(fabric, load.rates_bps, seed=seed)
         stream.apply(*load.joins, np.ones(len(load.tors), dtype=bool))
+        assert isinstance(fabric.shape, LayeredFabric)
         optimum = [fabric.shape.optimum([fabric.tors[t] for t in groups.tors[a:b]]) for a, b in pairs(groups, count)]
 
         def above(utilisation: float) -> float:

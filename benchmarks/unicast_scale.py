@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from measure import percentile, print_json, print_table, summarise
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
-from controller.effects import ApplyEdits, Put, RequestFlows
+from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -110,7 +110,7 @@ class Fabric:
             for edit in batch.edits:
                 if isinstance(edit, Put):
                     table.add(edit.rule.key)
-                else:
+                elif isinstance(edit, Remove):
                     table.discard(edit.key)
             self.queue.append(BarrierReplied(batch.dpid, batch.first_xid + len(batch.edits)))
         for effect in effects:
