@@ -489,6 +489,7 @@ class MemberCore(Leasing):
         """Stand for election."""
         is_named = self.view.successor == self._settings.member
         is_barred = now < max(self._barred_until_s, self._calm.not_before_s(now)) or self._heard.is_awaited(now)
+        is_barred |= self._reach.yields(self.view.present(), self._heard.leader, self._highest, now)
         if is_barred and not (is_named or self._is_renewing):
             return
         conditions = tuple(map(self.view.condition, (self._keys.leader, self._keys.epoch)))

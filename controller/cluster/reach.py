@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.cluster.keys import Present
+from controller.cluster.keys import Leader, Present
 from controller.cluster.strangers import REFUSED_S, are_apart
 
 BEHIND_S = 2.0
@@ -13,6 +13,9 @@ to it."""
 
 APART_S = REFUSED_S + 5.0
 """How long it is where the other one is connected to none of the leader's: one of another fabric has gone by then."""
+
+YIELD_S = 0.5
+"""How long a member leaves a lead that nobody has to another one that is connected to more switches."""
 
 TOLD_S = 0.5
 """How often others are told at most to which switches a member is connected."""
@@ -33,6 +36,7 @@ class Reach:
         self._told: frozenset[int] = frozenset()
         self._told_s = now
         self._behind_since_s: float | None = None
+        self._yields = (-1, now)
 
     def take(self, switches: frozenset[int]) -> None:
         """Take it that these are the switches; while they become more, the others are waited for."""
@@ -71,6 +75,18 @@ class Reach:
         patience_s = APART_S if self._is_apart(present[best]) else BEHIND_S
         return best if now >= self._behind_since_s + patience_s else ""
 
+    def yields(self, present: Mapping[str, Present], former: Leader | None, epoch: int, now: float) -> bool:
+        """Tell whether the lead, which `former` had in `epoch` or before, is left to another member for now.
+
+        One that has just begun has no switch yet, and could serve nobody.
+        """
+        others = {name: each for name, each in present.items() if former is None or name != former.member}
+        if not self.best(others, len(self.switches)):
+            return False
+        if self._yields[0] != epoch:
+            self._yields = (epoch, now + YIELD_S)
+        return now < self._yields[1]
+
     def _is_apart(self, other: Present) -> bool:
         return are_apart(self.switches, other.dpids)
 
@@ -80,6 +96,6 @@ class Reach:
 
     def deadlines(self) -> list[float]:
         """Return when something is due."""
-        due = [] if self._told == self.switches else [self._told_s + TOLD_S]
+        due = [self._yields[1]] if self._told == self.switches else [self._yields[1], self._told_s + TOLD_S]
         since_s = self._behind_since_s
         return due if since_s is None else [*due, since_s + BEHIND_S, since_s + APART_S]

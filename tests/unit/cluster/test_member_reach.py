@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster_histories import World
 
 from controller.cluster.events import HandOverWanted
-from controller.cluster.reach import APART_S, BEHIND_S
+from controller.cluster.reach import APART_S, BEHIND_S, YIELD_S
 from simulated_world import cut_off_from_switches, leader, until
 
 
@@ -41,6 +41,32 @@ def test_one_that_shares_a_switch_with_the_leader_comes_before_one_that_has_more
     cut_off_from_switches(world, first, {2, 3})
     first.give(HandOverWanted(""))
     until(world, lambda: world.leaders() == [one])
+
+
+def test_the_lead_is_left_to_one_that_is_connected_to_more_switches(world: World):
+    """Such as by one that has just begun, and has none yet."""
+    for _ in range(6):
+        first = leader(world)
+        one, other = (node for node in world.nodes.values() if node is not first)
+        cut_off_from_switches(world, one, {1, 2, 3})
+        world.run(world.now + 1.0)
+        first.kill()
+        assert until(world, world.leaders) < YIELD_S
+        assert world.leaders() == [other]
+        one.without.clear()
+        first.start()
+        until(world, world.is_settled)
+        world.run(world.now + 60.0)
+
+
+def test_the_lead_is_not_left_for_long_to_one_that_does_not_take_it(world: World):
+    first = leader(world)
+    one, other = (node for node in world.nodes.values() if node is not first)
+    cut_off_from_switches(world, one, {1, 2, 3})
+    world.run(world.now + 1.0)
+    other.is_stopped = True
+    first.kill()
+    assert YIELD_S < until(world, lambda: world.leaders() == [one]) < YIELD_S + 0.3
 
 
 def test_switches_that_nobody_reaches_cost_no_leader_the_lead(world: World):
