@@ -76,6 +76,21 @@ class Marks:
             return None
         return _queue_of(self._first(self._index.of_group(group) & self._of_any_host))
 
+    def queues_onward(self) -> dict[int, int]:
+        """Return the queue of each code point for packets to one host behind the switch where they entered.
+
+        Packets of classes that share a code point cannot be told apart there: the queue is that of the least
+        important one. Best effort counts as a class of its own, of what is in no class.
+        """
+        if not self._marking.has_queues:
+            return {}
+        found = {UNMARKED_DSCP: _queue_of(None)}
+        for each in self._marking.classes:
+            if not each.groups:
+                dscp, queue_id = _dscp_of(each), _queue_of(each)
+                found[dscp] = min(queue_id, found.get(dscp, queue_id))
+        return found
+
     def _mark(self, found: ServiceClass | None, host: HostLike) -> Mark:
         dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
         queue_id = _queue_of(found) if self._marking.has_queues else None

@@ -204,12 +204,16 @@ def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version
 def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
     if source is None and not tree_version and len(group) == 4:
         mac = group_mac(group)
-        return _new(Match, (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, None))
+        return _new(
+            Match, (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, None, None)
+        )
     bits = 8 * len(group)
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits
     mac = versioned_mac(group, tree_version) if tree_version else group_mac(group)
-    return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False, None))
+    return _new(
+        Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False, None, None)
+    )
 
 
 def common_key(group: bytes) -> FlowKey:

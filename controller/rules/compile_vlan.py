@@ -225,7 +225,7 @@ def _match(name: bytes, tree_version: int, source: Source) -> Match:
     source_bits = None if source is None else bits
     mac, vlan_id = versioned_mac(address, tree_version), domain_of(name)
     return _new(
-        Match, (None, mac, None, eth_type, None, source, source_bits, address, bits, None, None, False, vlan_id)
+        Match, (None, mac, None, eth_type, None, source, source_bits, address, bits, None, None, False, vlan_id, None)
     )
 
 

@@ -88,7 +88,7 @@ def shape_of(match: Match) -> Shape:
     """Return which fields a match looks at: matches of one shape never overlap unless they are equal."""
     exact = tuple(
         value is not None
-        for value in (match.in_port, match.eth_src, match.eth_type, match.ip_proto, match.icmpv6_type)
+        for value in (match.in_port, match.eth_src, match.eth_type, match.ip_proto, match.icmpv6_type, match.ip_dscp)
     )
     dst = match.eth_dst_mask or b"\xff" * 6 if match.eth_dst is not None else None
     families = (match.ip_src and len(match.ip_src), match.ip_dst and len(match.ip_dst))
@@ -102,7 +102,7 @@ def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tup
     What a match says of VLAN tags depends on the OpenFlow version: see `Match`.
     """
     *exact, mask, src_bits, dst_bits, src_size, dst_size, tagged, has_vlan_id = shape
-    has_in_port, has_src, has_type, has_proto, has_icmpv6 = exact
+    has_in_port, has_src, has_type, has_proto, has_icmpv6, has_dscp = exact
     vlan_ids = fields.vlan_ids
     if has_vlan_id:
         if not vlan_ids:
@@ -123,6 +123,7 @@ def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tup
         fields.eth_type if has_type else None,
         fields.ip_proto if has_proto else None,
         fields.icmpv6_type if has_icmpv6 else None,
+        fields.dscp if has_dscp else None,
         _masked(fields.eth_dst, mask) if mask else None,  # type: ignore[arg-type]
         _prefix(ip_src, src_bits) if src_size else None,  # type: ignore[arg-type]
         _prefix(ip_dst, dst_bits) if dst_size else None,  # type: ignore[arg-type]
@@ -138,6 +139,7 @@ def _values(match: Match) -> tuple[object, ...]:
         match.eth_type,
         match.ip_proto,
         match.icmpv6_type,
+        match.ip_dscp,
         match.eth_dst,
         _prefix(match.ip_src, match.ip_src_prefix) if match.ip_src else None,
         _prefix(match.ip_dst, match.ip_dst_prefix) if match.ip_dst else None,
@@ -157,7 +159,7 @@ def overlap(ofp_version: int, one: Match, other: Match) -> bool:
     """Tell whether some packet may match both."""
     if ofp_version == OPENFLOW_1_0 and not (one.tagged or other.tagged) and one.vlan_id != other.vlan_id:
         return False
-    for name in ("in_port", "eth_src", "eth_type", "ip_proto", "icmpv6_type", "vlan_id"):
+    for name in ("in_port", "eth_src", "eth_type", "ip_proto", "icmpv6_type", "vlan_id", "ip_dscp"):
         a, b = getattr(one, name), getattr(other, name)
         if a is not None and b is not None and a != b:
             return False

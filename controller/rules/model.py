@@ -20,11 +20,12 @@ _PORTS = {OFPP_CONTROLLER: "controller", OFPP_IN_PORT: "in_port"}
 class Match(NamedTuple):
     """Fields to match, None where any value will do. `ip_src` and `ip_dst` are 4 or 16 bytes with a prefix length.
 
-    `icmpv6_type` and the IPv6 fields exist in OpenFlow 1.3 only. `tagged` asks for a VLAN tag, whichever; `vlan_id`
-    (1 to 4094) for one with this id, outermost where there are several. It implies a tag: a match with both is
-    refused by every version. `eth_type` is what follows the tags. A match with neither says nothing of tags in
-    OpenFlow 1.3, where one entry takes the tagged frames before any other. OpenFlow 1.0 cannot ask for a tag,
-    whichever: there it is for untagged frames, and a tagged match is for every frame, which it can drop only.
+    `icmpv6_type`, `ip_dscp` (0 to 63) and the IPv6 fields are for OpenFlow 1.3 only. `tagged` asks for a VLAN tag,
+    whichever; `vlan_id` (1 to 4094) for one with this id, outermost where there are several. It implies a tag: a
+    match with both is refused by every version. `eth_type` is what follows the tags. A match with neither says
+    nothing of tags in OpenFlow 1.3, where one entry takes the tagged frames before any other. OpenFlow 1.0 cannot
+    ask for a tag, whichever: there it is for untagged frames, and a tagged match is for every frame, which it can
+    drop only.
     """
 
     in_port: int | None = None
@@ -40,6 +41,7 @@ class Match(NamedTuple):
     eth_dst_mask: bytes | None = None
     tagged: bool = False
     vlan_id: int | None = None
+    ip_dscp: int | None = None
 
 
 class Output(NamedTuple):

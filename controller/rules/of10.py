@@ -303,6 +303,8 @@ def _match_limit(match: Match) -> str | None:
         return f"OpenFlow 1.0 has no port {match.in_port}"
     if match.icmpv6_type is not None:
         return "OpenFlow 1.0 has no ICMPv6 match"
+    if match.ip_dscp is not None:
+        return "code points are matched in OpenFlow 1.3 alone"
     named = match.ip_src, match.ip_dst, match.ip_proto
     if match.eth_type != ETH_TYPE_IPV4 and any(field is not None for field in named):
         return "OpenFlow 1.0 has no IPv6 match"

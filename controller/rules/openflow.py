@@ -166,7 +166,22 @@ def match_problem(match: Match) -> str | None:
     Canonical form is what a switch reports back: prerequisites present (OpenFlow 1.3.5, 7.2.3.8), no bits set
     that the mask leaves out, no mask that covers nothing or everything.
     """
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
+    (
+        in_port,
+        eth_dst,
+        eth_src,
+        eth_type,
+        ip_proto,
+        ip_src,
+        src_bits,
+        ip_dst,
+        dst_bits,
+        icmpv6,
+        mask,
+        tag,
+        vlan,
+        dscp,
+    ) = match
     if (eth_dst is not None and len(eth_dst) != 6) or (eth_src is not None and len(eth_src) != 6):
         return "a MAC address has 6 bytes"
     if mask is not None:
@@ -187,6 +202,8 @@ def match_problem(match: Match) -> str | None:
         return "ip_proto needs an eth_type of IPv4 or IPv6"
     if icmpv6 is not None and (eth_type != ETH_TYPE_IPV6 or ip_proto != IPPROTO_ICMPV6):
         return "icmpv6_type needs IPv6 and ICMPv6"
+    if dscp is not None and not (size and 0 <= dscp <= DSCP_MAX):
+        return f"a code point is 0 to {DSCP_MAX}, and needs an eth_type of IPv4 or IPv6"
     if vlan is not None:
         return "a match asks for one VLAN or for any tag, not for both" if tag else vlan_id_problem(vlan)
     return None

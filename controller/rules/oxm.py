@@ -24,6 +24,7 @@ _ETH_DST, _ETH_DST_MASKED = _oxm(3, 6)
 _ETH_SRC, _ = _oxm(4, 6)
 _ETH_TYPE, _ = _oxm(5, 2)
 VLAN_VID, _VLAN_VID_MASKED = _oxm(6, 2)
+_IP_DSCP, _ = _oxm(8, 1)
 _IP_PROTO, _ = _oxm(10, 1)
 _SRC = {4: _oxm(11, 4), 16: _oxm(26, 16)}
 _DST = {4: _oxm(12, 4), 16: _oxm(27, 16)}
@@ -65,7 +66,22 @@ def new_match_bytes(match: Match) -> bytes | str:
 
 def _of_ipv4_group(match: Match) -> bytes | None:
     """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
+    (
+        in_port,
+        eth_dst,
+        eth_src,
+        eth_type,
+        ip_proto,
+        ip_src,
+        src_bits,
+        ip_dst,
+        dst_bits,
+        icmpv6,
+        mask,
+        tag,
+        vlan,
+        dscp,
+    ) = match
     if (
         eth_type != ETH_TYPE_IPV4
         or dst_bits != 32
@@ -82,13 +98,29 @@ def _of_ipv4_group(match: Match) -> bytes | None:
         or mask is not None
         or tag
         or vlan is not None
+        or dscp is not None
     ):
         return None
     return _GROUP_START + eth_dst + _GROUP_MIDDLE + ip_dst + _GROUP_END
 
 
 def _encode(match: Match) -> bytes:
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
+    (
+        in_port,
+        eth_dst,
+        eth_src,
+        eth_type,
+        ip_proto,
+        ip_src,
+        src_bits,
+        ip_dst,
+        dst_bits,
+        icmpv6,
+        mask,
+        tag,
+        vlan,
+        dscp,
+    ) = match
     fields = b""
     if in_port is not None:
         fields = IN_PORT + _U32.pack(in_port)
@@ -102,6 +134,8 @@ def _encode(match: Match) -> bytes:
         fields += _VLAN_VID_MASKED + _ANY_TAG
     if vlan is not None:
         fields += VLAN_VID + _U16.pack(OFPVID_PRESENT | vlan)
+    if dscp is not None:
+        fields += _IP_DSCP + _U8.pack(dscp)
     if ip_proto is not None:
         fields += _IP_PROTO + _U8.pack(ip_proto)
     if ip_src is not None:
@@ -199,6 +233,7 @@ _FIELDS: dict[bytes, Callable[[dict[str, object], bytes], bool]] = {
     _ETH_TYPE: _number("eth_type"),
     VLAN_VID: _read_vlan_vid,
     _VLAN_VID_MASKED: _read_vlan_vid,
+    _IP_DSCP: _number("ip_dscp"),
     _IP_PROTO: _number("ip_proto"),
     _ICMPV6_TYPE: _number("icmpv6_type"),
 }

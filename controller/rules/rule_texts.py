@@ -31,7 +31,8 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 def match_text(match: Match) -> str:
     """Return a match as ``name=value`` after the names of OpenFlow; ``any`` where it asks for nothing."""
     parts = []
-    for name in ("in_port", "eth_dst", "eth_src", "eth_type", "ip_proto", "ip_src", "ip_dst", "icmpv6_type"):
+    names = ("in_port", "eth_dst", "eth_src", "eth_type", "ip_dscp", "ip_proto", "ip_src", "ip_dst", "icmpv6_type")
+    for name in names:
         value = getattr(match, name)
         if value is None:
             continue

@@ -1,4 +1,6 @@
-"""The entries that give what hosts send to other hosts its code point and queue, where it enters (OpenFlow 1.3).
+"""The entries that give what hosts send to other hosts its code point and queue (OpenFlow 1.3).
+
+Where it enters they go by who sends; at further switches its queue follows from the code point that it has got there.
 
 They stand behind all else in ADMIT and VLAN_ADMIT, and go on as those tables do: senders of groups have entries of
 their own. Entries of a port give what anybody there has, best effort where no class is about the port; one of a host,
@@ -7,6 +9,8 @@ which packets leave this switch.
 
 An address counts only for the host that is known to hold it, at the port where that is known to be. A port that led
 to hosts keeps its own entries while it is not known what it leads to, so that nobody gains by taking it down.
+
+The entries by code point are for any port and come last, so that what a port to hosts sends meets the port's first.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from controller.rules.pipeline import (
     PRIORITY_MARK_ADDRESS,
     PRIORITY_MARK_HOST,
     PRIORITY_MARK_PORT,
+    PRIORITY_QUEUE_ONWARD,
     UNICAST_TAG,
     VLAN_ADMIT,
     VLAN_FORWARD,
@@ -57,6 +62,7 @@ class UnicastMarks:
         self._fabric = fabric
         self._vlan_ports = vlan_ports
         self._held: dict[int, dict[int, dict[FlowKey, FlowEntry]]] = {}
+        self._onward: dict[int, dict[FlowKey, FlowEntry]] = {}
         self._places: dict[bytes, End] = {}
         self._hosts_of: dict[int, set[bytes]] = {}
 
@@ -84,14 +90,15 @@ class UnicastMarks:
         """Return the edits for a switch that became part of the fabric."""
         if not self._marks.are_used:
             return []
-        return [edit for port_no in self._fabric.edge_ports(dpid) for edit in self._follow((dpid, port_no))]
+        stage = self._follow_onward(dpid)
+        return stage + [edit for port_no in self._fabric.edge_ports(dpid) for edit in self._follow((dpid, port_no))]
 
     def switch_down(self, dpid: int) -> Stage:
         """Return the edits for a switch that is no part of the fabric any more, nor are the hosts at it."""
         for mac in tuple(self._hosts_of.get(dpid, ())):
             self._forget(mac)
         gone = self._held.pop(dpid, {})
-        stage: Stage = [(dpid, Remove(key)) for held in gone.values() for key in held]
+        stage: Stage = [(dpid, Remove(key)) for held in (*gone.values(), self._onward.pop(dpid, {})) for key in held]
         legs = {leg for port_no in gone for leg in self._fabric.aggregations.legs((dpid, port_no))}
         return stage + [edit for leg in sorted(legs) if leg[0] != dpid for edit in self._follow(leg)]
 
@@ -102,7 +109,8 @@ class UnicastMarks:
         ends = {(dpid, port_no) for dpid, held in self._held.items() for port_no in held}
         for dpid in self._fabric.switches() if self._marks.are_used else ():
             ends |= {(dpid, port_no) for port_no in self._fabric.edge_ports(dpid)}
-        return [edit for end in sorted(ends) for edit in self._follow(end)]
+        onward = [edit for dpid in self._fabric.switches() for edit in self._follow_onward(dpid)]
+        return onward + [edit for end in sorted(ends) for edit in self._follow(end)]
 
     def marked(self, end: End, frame: bytes, vlan_id: int) -> bytes:
         """Return an untagged frame of a domain, which the controller hands on, as entries of its port mark it."""
@@ -146,6 +154,25 @@ class UnicastMarks:
             del self._held[dpid][port_no]
         stage: Stage = [(dpid, Put(rule)) for key, rule in wanted.items() if had.get(key) != rule]
         return stage + [(dpid, Remove(key)) for key in had if key not in wanted]
+
+    def _follow_onward(self, dpid: int) -> Stage:
+        """Bring a switch to the queues that packets from other switches wait in by their code points."""
+        had = self._onward.get(dpid, {})
+        is_able = self._fabric.ofp_version(dpid) not in (None, OPENFLOW_1_0)
+        wanted = {rule.key: rule for rule in self._by_dscp()} if is_able else {}
+        if wanted:
+            self._onward[dpid] = wanted
+        else:
+            self._onward.pop(dpid, None)
+        stage: Stage = [(dpid, Put(rule)) for key, rule in wanted.items() if had.get(key) != rule]
+        return stage + [(dpid, Remove(key)) for key in had if key not in wanted]
+
+    def _by_dscp(self) -> Iterator[FlowEntry]:
+        for dscp, queue_id in self._marks.queues_onward().items():
+            for table in (ADMIT, VLAN_ADMIT) if self._vlan_ports.is_used else (ADMIT,):
+                for eth_type in _ETH_TYPES:
+                    match = Match(eth_type=eth_type, ip_dscp=dscp)
+                    yield _rule(table, PRIORITY_QUEUE_ONWARD, match, (SetQueue(queue_id),))
 
     def _wanted(self, end: End, *, was_edge: bool) -> Iterator[FlowEntry]:
         fabric, home = self._fabric, self._fabric.aggregations.home(end)

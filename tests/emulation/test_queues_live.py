@@ -36,11 +36,18 @@ classes:
   - {{name: control, importance: 1, groups: [239.1.0.0/16], dscp: ef, goal: {{rate_bps: 3000000}}}}
   - {{name: market, importance: 2, groups: [239.2.0.0/16], dscp: af41, goal: {{loss_pct: 0.1}}}}
   - {{name: backup, importance: 6, groups: [239.3.0.0/16], dscp: le}}
+  - {{name: board, importance: 1, hosts: [{board}], dscp: cs5}}
 queues: {{mode: {mode}, interval_s: 0.5, floor_pct: {floor_pct}, ovsdb: ["unix:{server}"]}}
 """
-QUEUES = {46: 6, 34: 5, 1: 1}
+QUEUES = {46: 6, 40: 6, 34: 5, 1: 1}
 ALL_QUEUES = {0, 1, 5, 6, 7}
 _numbers = count(1)
+
+
+def policy_of(fabric: EmulatedFabric, mode: str, floor_pct: float) -> str:
+    """The policy, which has h1 in a class of its own for what it sends to one host."""
+    server, board = fabric.ovs.directory / "db.sock", fabric.address("h1")
+    return POLICY.format(mode=mode, floor_pct=floor_pct, server=server, board=board)
 
 
 class Queued:
@@ -53,7 +60,7 @@ class Queued:
         self.phase = 0
 
     def set_policy(self, mode: str = "static", floor_pct: float = 1) -> None:
-        text = POLICY.format(mode=mode, floor_pct=floor_pct, server=self.fabric.ovs.directory / "db.sock")
+        text = policy_of(self.fabric, mode, floor_pct)
         if text != self.policy.read_text():
             before = self.controller.log().count("is in force in every app")
             self.policy.write_text(text)
@@ -110,6 +117,12 @@ class Queued:
     def min_rate_bps(self, port: str, queue_id: int) -> int:
         queues = self.ports()[port]
         return 0 if queues is None else int(queues[queue_id]["min-rate"])
+
+    def onward_counts(self, switch: str) -> dict[tuple[int, int], int]:
+        """How many IPv4 packets a switch has put into a queue by their code point: by that and the queue."""
+        told = self.fabric.ofctl("dump-flows", switch, "table=1")
+        found = re.findall(r"n_packets=(\d+),.*,ip,nw_tos=(\d+) actions=set_queue:(\d+),goto_table", told)
+        return {(int(tos) >> 2, int(queue_id)): int(packets) for packets, tos, queue_id in found}
 
     def waiting_count(self, port: str, queue_id: int) -> int:
         """Return how many packets wait in a queue of a port."""
@@ -178,7 +191,7 @@ def queued(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> It
     apps = ("multicast", "unicast", "queues")
     with ExitStack() as stack:
         fabric = stack.enter_context(EmulatedFabric(dumbbell(), bounded_queues=True))
-        policy.write_text(POLICY.format(mode="static", floor_pct=1, server=fabric.ovs.directory / "db.sock"))
+        policy.write_text(policy_of(fabric, "static", 1))
         controller = stack.enter_context(
             ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
         )
@@ -227,6 +240,24 @@ def test_an_important_class_loses_nothing_while_a_discretionary_one_floods(
     feed_lost_pct, flood_lost_pct = queued.lost_pct(5.0, (feed, group(2)), (flood, group(3)))
     assert feed_lost_pct > 10
     queued.fabric.sender.ask("halt")
+
+
+def test_packets_to_one_host_wait_in_the_queue_of_their_class_at_further_switches_too(queued: Queued) -> None:
+    """Counted are those that s2, to which they come from another switch, puts into a queue by their code point."""
+    queued.set_policy()
+    queued.wait_queues()
+    queued.wait(lambda: set(queued.onward_counts("s2")) == {(0, 1), (40, 6)}, "the switch knows the code points")
+    before = queued.onward_counts("s2")
+    for host in ("h1", "h2"):
+        queued.fabric.run_on(host, "ping", "-c", "5", "-i", "0.05", "-W", "5", queued.fabric.address("h4"))
+
+    def came() -> bool:
+        now = queued.onward_counts("s2")
+        return all(now[key] >= before[key] + 5 for key in before)
+
+    queued.wait(came, "packets of both classes came")
+    queued.set_policy("mark")
+    queued.wait(lambda: not queued.onward_counts("s2"), "no queue is named any more")
 
 
 def test_a_goal_holds_against_a_more_important_class_that_offers_too_much(

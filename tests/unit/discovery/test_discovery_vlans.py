@@ -355,7 +355,8 @@ def test_in_openflow_1_0_what_ports_may_have_has_entries_of_their_own(make_vlans
     assert set(world.fabric.hosts()) == {named(A, 0, (1, 5), IP_A), named(A, 10, (1, 1), IP_A)}
     world.policy(p1=OWN)
     assert 1 not in {key.match.in_port for key in world.rules[1] if key.priority == ARP_AT_PORT}
-    dropped = {key.match[:1] + key.match[-1:] for key in world.rules[1] if key.priority == PRIORITY_PORT_CLOSED}
+    closed = [key.match for key in world.rules[1] if key.priority == PRIORITY_PORT_CLOSED]
+    dropped = {(match.in_port, match.vlan_id) for match in closed}
     assert {(1, 10), (1, 20), (5, 10), (5, 20)} <= dropped, "tags that ports of the fabric's own domain may not have"
     assert not world.notices
 

@@ -97,7 +97,7 @@ def seen_by_framework_13(flow_mod):
 
 def expected_fields_13(match):
     fields = {}
-    for name in ("in_port", "eth_type", "ip_proto", "icmpv6_type"):
+    for name in ("in_port", "eth_type", "ip_dscp", "ip_proto", "icmpv6_type"):
         if getattr(match, name) is not None:
             fields[name] = getattr(match, name)
     if match.eth_src is not None:

@@ -93,6 +93,7 @@ fields = {
     "eth_type": st.sampled_from([0x0800, 0x86DD]),
     "ip_proto": st.sampled_from([2, 58]),
     "icmpv6_type": st.sampled_from([130, 143]),
+    "ip_dscp": st.sampled_from([0, 46]),
 }
 packets = st.builds(
     Fields,
@@ -104,6 +105,7 @@ packets = st.builds(
     st.sampled_from([None, b"\xef\1\2\3", b"\xe0\0\0\1", b"\xff" * 16]),
     st.none() | fields["icmpv6_type"],
     st.sampled_from([(), (0,), (5,), (6, 5)]),
+    fields["ip_dscp"],
 )
 versions = st.sampled_from((1, 4))
 any_matches = (
@@ -139,6 +141,8 @@ def naively_matches(version, match, packet, in_port):
     for name in ("eth_src", "eth_type", "ip_proto", "icmpv6_type"):
         if getattr(match, name) not in (None, getattr(packet, name)):
             return False
+    if match.ip_dscp not in (None, packet.dscp):
+        return False
     if match.in_port not in (None, in_port):
         return False
     if match.eth_dst is not None:

@@ -31,6 +31,7 @@ def rule(match=GROUP, actions=(), table=0):
         (rule(actions=[Output(0xFF00)]), "port"),
         (rule(Match(in_port=0x10000)), "port"),
         (rule(Match(tagged=True), [Output(1)]), "VLAN tag"),
+        (rule(Match(eth_type=ETH_TYPE_IPV4, ip_dscp=46)), "code points"),
     ],
 )
 def test_what_1_0_cannot_say_is_refused_with_the_reason(refused, word):
@@ -56,6 +57,8 @@ def test_1_0_can_drop_frames_with_a_tag_and_without_at_once():
         rule(Match(eth_type=ETH_TYPE_IPV4, ip_src_prefix=8)),
         rule(Match(eth_dst=bytes(5))),
         rule(Match(ip_proto=2)),
+        rule(Match(ip_dscp=46)),
+        rule(Match(eth_type=ETH_TYPE_IPV4, ip_dscp=64)),
         rule(Match(eth_dst=b"\1" + bytes(5), eth_dst_mask=b"\xff" * 6)),
     ],
 )

@@ -58,6 +58,8 @@ MATCHES_1_3 = (
     Match(eth_dst=b"\x33\x33" + bytes(3) + b"\1", **V6_GROUP),
     Match(in_port=3, ip_src=b"\xfd" + bytes(15), ip_src_prefix=8, **V6_GROUP),
     *(Match(eth_type=0x86DD, ip_proto=58, icmpv6_type=kind) for kind in (130, 131, 132, 143)),
+    *(Match(eth_type=eth_type, ip_dscp=dscp) for eth_type, dscp in ((0x0800, 46), (0x86DD, 8), (0x0800, 0))),
+    Match(in_port=3, ip_dscp=63, ip_src=b"\x0a\1\0\0", ip_src_prefix=16, **V4_GROUP),
 )
 ACTIONS_1_0 = (
     (),
