@@ -147,7 +147,10 @@ def read_aliases(reader: NodeReader, node: Node, path: str) -> Aliases:
         message = f"{total} static aliases; the pool holds {aliases.pool}"
         reader.faults.error(fault_line, f"{path}.static", message)
     if aliases.mode != OFF and aliases.split != BY_SENDER:
-        message = f"{aliases.split} is carried out as {BY_SENDER} yet: all that a sender sends takes one tree"
+        message = (
+            f"{aliases.split} is carried out as {BY_SENDER}: all that a sender sends takes one tree. Select groups "
+            "of OpenFlow 1.3 leave it to the switch how flows are told apart, and Open vSwitch looks at no UDP ports"
+        )
         reader.faults.warn(line_of(node, "split"), f"{path}.split", message)
     if aliases.unicast and not aliases.has_flows:
         message = f"large flows to one host have no path of their own, since aliases.mode is not {DYNAMIC}"
