@@ -6,12 +6,14 @@ Loads are made anew by a seed: days with a storm in the morning, and a tournamen
 of the second repetition and later ones, but for those called first. With `head-rooms` the rule of the same need as
 yesterday has each of many fixed head-rooms: the cheapest that meets the SLO in 99.5 % of intervals is what
 `seasonal-q` is held against. With `growth` the load is 1.4 times as high from the sixth day on, and what counts is
-the day after. With `bottlenecks` one of three tiers alone gets more work, and the heuristics are to name it.
+the day after. With `bottlenecks` one of three tiers alone gets more work, and the heuristics are to name it. With
+`intervals` 16 monitors tell of two weeks, and what counts is what that takes of the one that advises.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from random import Random
 from statistics import median
@@ -19,9 +21,11 @@ from statistics import median
 import numpy as np
 from measure import Measurement, report
 
+from controller.scaling.advisor import Advisor, AdvisorSettings, PoolInterval
 from controller.scaling.heuristics import ScalingHeuristics
 from controller.scaling.learners import LEARNERS, make_learner
-from controller.scaling.model import Learner, PoolReading
+from controller.scaling.loads import MemberLoad
+from controller.scaling.model import Learner, PoolBounds, PoolReading
 from controller.scaling.rules import SameAsYesterday
 from controller.simulation.scaling import LoadTrace, ScalingRun, SimulatedTier, diurnal, run_scaling, tournament
 
@@ -30,6 +34,7 @@ WANTED_PCT = 99.5
 FILLS_PCT = (95, 92, 90, 88, 86, 84, 82, 80, 78, 75, 70)
 GROWS_AT_DAY = 6
 GROWTH = 1.4
+MONITORS = 16
 
 
 def outcome(trace: LoadTrace, learner: Learner, seed: int) -> ScalingRun:
@@ -119,7 +124,37 @@ def bottlenecks(seeds: range) -> list[Measurement]:
     return [Measurement("the tier that has too much is named", "%", right)]
 
 
-PARTS = {"learners": learners, "head-rooms": head_rooms, "growth": growth, "bottlenecks": bottlenecks}
+def intervals(seeds: range) -> list[Measurement]:
+    """Return what the end of an interval takes of the monitor that advises, the last day of two weeks."""
+    taken_ms: list[float] = []
+    table_kb: list[float] = []
+    for seed in seeds:
+        chance = Random(seed)
+        advisor = Advisor(AdvisorSettings(300, "seasonal-q", bounds=PoolBounds(2, 64)), chance.random)
+        trace = diurnal(seed, days=14)
+        names = [f"m{at}" for at in range(MONITORS)]
+        for number, load in enumerate(trace.loads):
+            usage = load / MONITORS * chance.uniform(0.97, 1.03)
+            told = MemberLoad(number, 300, "run", True, 1, usage, usage / 2, 0.0, 3000, 0, 0, {20: 2970, 30: 30})
+            began_s = time.process_time()
+            advisor.take(PoolInterval(number, dict.fromkeys(names, told), frozenset(names), frozenset()))
+            table = advisor.table()
+            if number >= len(trace.loads) - trace.period:
+                taken_ms.append(1000 * (time.process_time() - began_s))
+        table_kb.append(len(table) / 1000)
+    return [
+        Measurement("processor time of the end of an interval", "ms", taken_ms),
+        Measurement("what is put into the store of what was learnt", "kB", table_kb),
+    ]
+
+
+PARTS = {
+    "learners": learners,
+    "head-rooms": head_rooms,
+    "growth": growth,
+    "bottlenecks": bottlenecks,
+    "intervals": intervals,
+}
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from apps.cluster.monitor_orders import Order
 from apps.cluster.scaling_command import run_scaling_command
@@ -47,27 +47,28 @@ class ScalingOrders:
         self._command = tuple(command)
         self._pause = system_threading.Event()
 
-    def carry_out(self, advised: Advised) -> list[str]:
-        """Do what is advised about the number of monitors; return what went wrong, as sentences."""
-        wanted = advised.wanted or advised.monitors
-        if wanted > advised.monitors:
-            return self._grow(advised.monitors, wanted)
-        if wanted < advised.monitors:
-            return self._shrink(advised.monitors, wanted)
-        return []
+    def chosen(self, advised: Advised, spare: Set[str]) -> list[str]:
+        """Return which monitors are to be drained, never the one that divides, or to have their part again.
 
-    def _grow(self, count: int, wanted: int) -> list[str]:
-        spare = sorted(name for name, state in self._monitors().items() if state.drained)[: wanted - count]
-        problems = [problem for name in spare if (problem := self._ordered(undraining, name))]
-        if len(spare) == wanted - count and not problems:
-            return []
-        return [*problems, *self._run(wanted, ())]
-
-    def _shrink(self, count: int, wanted: int) -> list[str]:
-        """Drain monitors, but not the one that divides; the program ends them when they have no switch."""
-        states = self._monitors()
+        `spare` are those that were drained since fewer were advised: others an operator drained, and are left alone.
+        """
+        states, change = self._monitors(), (advised.wanted or advised.monitors) - advised.monitors
+        if change > 0:
+            return sorted(name for name, state in states.items() if state.drained and name in spare)[:change]
         able = [name for name, state in states.items() if not state.drained and not state.divides]
-        chosen = sorted(able, reverse=True)[: count - wanted]
+        return sorted(able, reverse=True)[:-change] if change else []
+
+    def carry_out(self, advised: Advised, chosen: Sequence[str]) -> list[str]:
+        """Do what is advised with the monitors that were chosen; return what went wrong, as sentences."""
+        count, wanted = advised.monitors, advised.wanted or advised.monitors
+        if wanted > count:
+            problems = [problem for name in chosen if (problem := self._ordered(undraining, name))]
+            enough = len(chosen) == wanted - count and not problems
+            return [] if enough else [*problems, *self._run(wanted, ())]
+        return self._shrink(wanted, chosen) if wanted < count else []
+
+    def _shrink(self, wanted: int, chosen: Sequence[str]) -> list[str]:
+        """Drain monitors; the program ends them when they have no switch."""
         problems = [problem for name in chosen if (problem := self._ordered(draining, name))]
         if problems or not chosen:
             return problems

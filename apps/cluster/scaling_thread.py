@@ -238,6 +238,18 @@ class ScalingThread:
         advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, disturbed, beside))
         edits.append(PutKey(f"{keys.scaling_said}{said_slot(number)}", advised.text()))
         edits.append(PutKey(keys.scaling_table, self._advisor.table()))
+        noted = {
+            key.removeprefix(keys.scaling_drained): each.value
+            for key, each in held.items()
+            if key.startswith(keys.scaling_drained)
+        }
+        runs = {name: load.incarnation for name, load in loads.items()}
+        spare = frozenset(name for name, run in noted.items() if name in drained and runs.get(name) == run)
+        chosen = self._orders.chosen(advised, spare) if advised.is_ordered else []
+        if not self._doing.is_alive():
+            edits += [Delete(f"{keys.scaling_drained}{name}") for name in noted.keys() - spare - set(chosen)]
+        if (advised.wanted or advised.monitors) < advised.monitors:
+            edits += [PutKey(f"{keys.scaling_drained}{name}", runs[name]) for name in chosen]
         if advised.is_ordered and advised.wanted_pace not in (None, pace):
             edits.append(PutKey(keys.scaling_pace, str(advised.wanted_pace)))
         fence = KeyCondition(keys.manager, manager[0].revision)
@@ -247,9 +259,9 @@ class ScalingThread:
             return
         self._pace = advised.wanted_pace or pace if advised.is_ordered else pace
         said = read_said(each for key, each in held.items() if key.startswith(keys.scaling_said))
-        self._tell(advised, said, events)
+        self._tell(advised, chosen, said, events)
 
-    def _tell(self, advised: Advised, said: list[Advised], events: list[ScalingTold]) -> None:
+    def _tell(self, advised: Advised, chosen: list[str], said: list[Advised], events: list[ScalingTold]) -> None:
         """Have operators told, and see to what is to be done."""
         text = advice_text(advised)
         kept = advised.gap or str((advised.wanted, advised.wanted_pace, advised.withheld))
@@ -265,13 +277,13 @@ class ScalingThread:
         more, fewer = wanted > advised.monitors, wanted < advised.monitors
         action = "start" if more else "drain" if fewer else "rarer" if self._pace > advised.pace else "oftener"
         self._doing = system_threading.Thread(
-            target=self._do, args=(advised, action, ratio), name="scaling-order", daemon=True
+            target=self._do, args=(advised, chosen, action, ratio), name="scaling-order", daemon=True
         )
         self._doing.start()
 
-    def _do(self, advised: Advised, action: str, ratio: float | None) -> None:
+    def _do(self, advised: Advised, chosen: list[str], action: str, ratio: float | None) -> None:
         """See to what is advised, on a thread of its own: monitors that hand over, and programs, take their time."""
-        problems = self._orders.carry_out(advised)
+        problems = self._orders.carry_out(advised, chosen)
         told = [
             ScalingTold("scaling-failed", f"What is advised was not done: {each}", Severity.WARNING)
             for each in problems

@@ -48,6 +48,8 @@ class Keys:
         What those begin with that say how busy a monitor was, and what was advised after an interval.
     scaling_table, scaling_broken
         What has been learnt; the last table that made no sense.
+    scaling_drained
+        What those begin with that say which run of a monitor was drained since fewer were advised.
     scaling_pace
         How many times as long as the policy says monitors wait between two polls.
     """
@@ -77,6 +79,7 @@ class Keys:
         self.scaling_said = f"{self.scaling}said/"
         self.scaling_table = f"{self.scaling}table"
         self.scaling_broken = f"{self.scaling}table-broken"
+        self.scaling_drained = f"{self.scaling}drained/"
         self.scaling_pace = f"{self.scaling}pace"
 
     def share_of(self, dpid: int) -> str:

@@ -58,7 +58,7 @@ class Pool:
 
     def made(self) -> ScalingThread:
         orders = ScalingOrders(lambda order, name: {}, lambda: self.states, ())
-        orders.carry_out = lambda advised: self.done.append(advised) or []  # type: ignore[method-assign]
+        orders.carry_out = lambda advised, chosen: self.done.append(advised) or []  # type: ignore[method-assign]
         return ScalingThread(
             *(self.settings, ScalingPlace("m1", "run-1", FABRIC), self.ask),
             lambda: MonitorsSeen(self.states, self.unowned),
@@ -235,6 +235,9 @@ class Ordered:
         self.states[name] = state(drained=is_drain)
         return {"monitor": name}
 
+    def does(self, advised: Advised, *spare: str) -> list[str]:
+        return self.orders.carry_out(advised, self.orders.chosen(advised, frozenset(spare)))
+
     def ran(self) -> str:
         return self.path.read_text() if self.path.exists() else ""
 
@@ -246,19 +249,40 @@ def change(monitors: int, wanted: int) -> Advised:
 
 def test_the_program_is_told_how_many_there_shall_be(tmp_path: Path) -> None:
     ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
-    assert ordered.orders.carry_out(change(2, 4)) == []
+    assert ordered.does(change(2, 4)) == []
     assert (ordered.ran(), ordered.asked) == ("monitors 4|", [])
 
 
 def test_a_monitor_that_was_drained_takes_its_part_again_before_one_is_started(tmp_path: Path) -> None:
     ordered = Ordered(tmp_path, m1=state(divides=True), m2=state(), m3=state(drained=True))
-    assert ordered.orders.carry_out(change(2, 3)) == []
+    assert ordered.does(change(2, 3), "m3") == []
     assert (ordered.ran(), ordered.asked) == ("", [("undrain", "m3")])
+
+
+def test_a_monitor_that_an_operator_drained_is_left_alone(tmp_path: Path) -> None:
+    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state(), m3=state(drained=True))
+    assert ordered.does(change(2, 3)) == []
+    assert (ordered.ran(), ordered.asked) == ("monitors 3|", [])
+
+
+def test_which_run_was_drained_for_advice_is_in_the_store_until_it_has_its_part_again() -> None:
+    pool = Pool()
+    assert pool.goes(7, 0.4).wanted == 2
+    assert pool.held()[f"{KEYS.scaling_drained}m3"] == "run-3"
+    pool.states["m3"] = state(drained=True)
+    chosen: list[list[str]] = []
+    pool.thread = pool.made()
+    pool.thread._orders.carry_out = lambda advised, names: chosen.append(names) or []  # type: ignore[method-assign]
+    assert pool.goes(9, 0.95).wanted == 3
+    assert chosen == [["m3"]]
+    pool.states["m3"] = state()
+    pool.goes(10, 0.7)
+    assert f"{KEYS.scaling_drained}m3" not in pool.held()
 
 
 def test_one_is_drained_before_the_program_ends_it_and_never_the_one_that_divides(tmp_path: Path) -> None:
     ordered = Ordered(tmp_path, m1=state(), m2=state(), m3=state(divides=True))
-    assert ordered.orders.carry_out(change(3, 2)) == []
+    assert ordered.does(change(3, 2)) == []
     assert (ordered.ran(), ordered.asked) == ("monitors 2|m2", [("drain", "m2")])
 
 
@@ -266,12 +290,12 @@ def test_one_that_cannot_be_drained_is_left_and_said(tmp_path: Path) -> None:
     ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
     refused = {"error": "m2 is not drained.", "refused": True}
     orders = ScalingOrders(lambda order, name: refused, lambda: ordered.states, ("x",))
-    assert orders.carry_out(change(2, 1)) == ["m2 is not drained."]
+    assert orders.carry_out(change(2, 1), ["m2"]) == ["m2 is not drained."]
 
 
 def test_without_a_program_no_monitor_is_started(tmp_path: Path) -> None:
     orders = ScalingOrders(lambda order, name: {}, lambda: {"m1": state(divides=True)}, ())
-    assert orders.carry_out(change(1, 2)) == ["No program is named that starts monitors (scaling.command)."]
+    assert orders.carry_out(change(1, 2), []) == ["No program is named that starts monitors (scaling.command)."]
 
 
 def test_a_program_that_fails_hangs_or_is_not_there_is_said(tmp_path: Path) -> None:
