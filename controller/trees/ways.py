@@ -6,8 +6,9 @@ from math import inf
 from typing import TypeAlias
 
 from controller.trees.fabric import LayeredFabric
-from controller.trees.network import Network
+from controller.trees.network import MASK, Network
 from topology.graph import NodeId
+from topology.loads import LinkLoads
 
 Demand: TypeAlias = tuple[int, int]
 """What a ToR or pod sends towards the core, and what it gets from there, in bps."""
@@ -82,3 +83,48 @@ def ways(
             elif most == least:
                 best.append((a, core, b))
     return best
+
+
+def calmest(
+    network: Network, found: list[Way], node: NodeId, here: Demand, first: NodeId, there: Demand, salt: int
+) -> Way:
+    """Return the way of `found` whose links are least busy in sum, both directions of each; `salt` decides ties.
+
+    The other parameters are those of `ways`.
+    """
+    loads, hashes = network.loads, network.hashes
+    index, bps, capacity = loads.index, loads.bps, loads.capacity_bps
+    (node_up, node_down), (first_up, first_down) = here, there
+    near: dict[NodeId, float] = {}
+    far: dict[NodeId, float] = {}
+    best, least, least_hash = found[0], inf, 0
+    for way in found:
+        a, core, b = way
+        if a not in near:
+            near[a] = _use(loads, index[node][a], node_up, node_down)
+        if b not in far:
+            far[b] = _use(loads, index[first][b], first_up, first_down)
+        number = index[a][core]
+        total = near[a]
+        if node_up:
+            total += (bps[number] + node_up) / capacity[number]
+        if node_down:
+            total += (bps[number ^ 1] + node_down) / capacity[number]
+        total += far[b]
+        number = index[b][core]
+        if first_up:
+            total += (bps[number] + first_up) / capacity[number]
+        if first_down:
+            total += (bps[number ^ 1] + first_down) / capacity[number]
+        if total <= least:
+            tie = salt * (hashes[core] + hashes[a] + hashes[b]) & MASK
+            if total < least or tie < least_hash:
+                best, least, least_hash = way, total, tie
+    return best
+
+
+def _use(loads: LinkLoads, number: int, up: int, down: int) -> float:
+    """Return the sum of the utilisations of both directions of a link with so much more; one without more is free."""
+    capacity = loads.capacity_bps[number]
+    there = (loads.bps[number] + up) / capacity if up else 0.0
+    return there + (loads.bps[number ^ 1] + down) / capacity if down else there

@@ -20,7 +20,7 @@ from controller.trees.builders.pim import FixedCoreTree, RandomCoreTree, StaticU
 from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
 from controller.trees.tree import RECEIVES, Adjacency, Form, Tree, TreePlan
-from controller.trees.ways import Demand, Way, ways
+from controller.trees.ways import Demand, calmest, ways
 from topology.graph import NodeId
 
 FULL = 1.0
@@ -150,18 +150,7 @@ class Vsrt(Algorithm):
         found = ways(self.network, fabric, node, pod, here, first, home, there)
         if not found:
             return None
-        way = found[0]
-        if len(found) > 1:
-            salt, hashes = tree.salt, self.network.hashes
-
-            def order(way: Way) -> tuple[float, int]:
-                a, core, b = way
-                near, up = self._uses(node, a, here), self._uses(a, core, here)
-                far, back = self._uses(first, b, there), self._uses(b, core, there)
-                total = far[0] + far[1] + (near[0] + near[1] + up[0] + up[1]) + back[0] + back[1]
-                return total, salt * (hashes[core] + hashes[a] + hashes[b]) & MASK
-
-            way = min(found, key=order)
+        way = found[0] if len(found) == 1 else calmest(self.network, found, node, here, first, there, tree.salt)
         a, tree.core, b = way
         self._designate(tree, {pod: a, home: b})
         return (node, a, tree.core, b, first)
