@@ -152,7 +152,10 @@ class AliasControl:
 
     def pool_used(self, event: FlowsUsed) -> None:
         """Take in how many of the pool large flows of packets to one host have."""
+        is_less = event.number < self.trees.flows_used
         self.trees.flows_used = event.number
+        for address in tuple(self.trees.waiting) if is_less else ():
+            self.trees.touch(address)
 
     def measured(self, address: bytes) -> GroupMeasured | None:
         """Return what was measured of a group, None where nothing was."""

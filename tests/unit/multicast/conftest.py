@@ -42,6 +42,7 @@ from controller.multicast.actions import read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
 from controller.rules.fake import FakeFabric, FakeSwitch
+from controller.service_classes.pool import AliasesUsed
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.frame import decode
@@ -118,6 +119,7 @@ class World:
         self.outcomes: list[ActionTaken | ActionRefused] = []
         self.told_drained: tuple[int, ...] = ()
         self.told_lost: list[int] = []
+        self.told_aliases: list[int] = []
         self.packet_outs: list[tuple[Place, bytes]] = []
         self.applied = 0
         self.is_hasty = False
@@ -222,6 +224,8 @@ class World:
             self.outcomes.append(effect)
         elif isinstance(effect, SwitchesDrained):
             self.told_drained = effect.dpids
+        elif isinstance(effect, AliasesUsed):
+            self.told_aliases.append(effect.number)
         elif isinstance(effect, EntriesLost):
             self.told_lost.append(effect.dpid)
         else:

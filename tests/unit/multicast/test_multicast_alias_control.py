@@ -13,6 +13,7 @@ from controller.config.terms import parse_prefix
 from controller.multicast import alias_control
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.service_classes.goals import Goal, GoalKind
+from controller.service_classes.pool import FlowsUsed
 from controller.wire.addresses import format_ip, parse_ip
 from wire_frames import fields_of
 
@@ -130,6 +131,29 @@ def test_a_trial_leaves_no_trace(make, silent):
     before = state()
     assert world.core.aliases.trial.would_gain(group)
     assert state() == before
+
+
+def test_large_flows_to_one_host_have_a_part_of_the_pool(make):
+    world = make(replace(FAST, aliases=replace(FAST.aliases, pool=2, unicast=True)))
+    begin(world, GROUP, SENDERS)
+    world.feed(FlowsUsed(2))
+    hot = {GROUP: dict.fromkeys(SENDERS, 0.24 * GBIT)}
+    stream(world, hot, 40)
+    assert (trees(world), world.told_aliases) == (1, [])
+    world.feed(FlowsUsed(1))
+    stream(world, hot, 40)
+    assert (trees(world), world.told_aliases) == (2, [1])
+
+
+def test_a_group_that_waits_for_large_flows_gets_its_alias_when_one_ends(make):
+    always = StaticTrees(parse_prefix("239.1.0.0/16"), 1)
+    world = make(replace(FAST, aliases=replace(FAST.aliases, static=(always,), pool=1, unicast=True)))
+    world.feed(FlowsUsed(1))
+    begin(world, GROUP, SENDERS)
+    assert trees(world) == 1
+    world.feed(FlowsUsed(0))
+    world.advance(1.0)
+    assert trees(world) == 2
 
 
 def test_an_alias_moves_from_a_group_that_hardly_needs_it(make):
