@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +21,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CONNECT_S = 5
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
 WAITING_PER_THREAD = 2
 """Things that are sent ahead to each thread of the workers, so that none waits for the next."""
 
@@ -77,9 +81,17 @@ _held: tuple[Callable[[Any], Any], Sequence[Any]] | None = None
 """In a process of a pool, the function and the items; they are inherited, not sent."""
 
 
-def _hold(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+def _hold(function: Callable[[Any], Any], items: Sequence[Any], parent: int) -> None:
     global _held
+    _end_with(parent)
     _held = function, items
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end at once when its parent does, however that ends: it would wait for work for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _of_held(number: int) -> Any:
@@ -96,7 +108,10 @@ def on_cores(jobs: int) -> MapLike:
             yield from map(function, items)
             return
         with ProcessPoolExecutor(
-            min(jobs, len(items)), mp_context=get_context("fork"), initializer=_hold, initargs=(function, items)
+            min(jobs, len(items)),
+            mp_context=get_context("fork"),
+            initializer=_hold,
+            initargs=(function, items, os.getpid()),
         ) as pool:
             try:
                 yield from pool.map(_of_held, range(len(items)))

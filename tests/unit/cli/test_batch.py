@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import inspect
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +148,28 @@ def test_a_process_that_dies_is_told():
 
 
 def leave(_: int) -> None:
-    import os
-
     os._exit(3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_its_processes_end_with_it(number: signal.Signals):
+    program = "import os, time\nfrom apps.cli.batch import on_cores\n" + inspect.getsource(say_and_stay)
+    program += "list(on_cores(2)(say_and_stay, [1, 2]))\n"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ends = [os.pidfd_open(int(process.stdout.readline())) for _ in range(2)]
+        process.send_signal(number)
+        assert process.wait(10) == -number
+        try:
+            for end in ends:
+                assert select.select([end], [], [], 10)[0], "the process is still there"
+        finally:
+            for end in ends:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(end, signal.SIGKILL)
+                os.close(end)
+
+
+def say_and_stay(_: int) -> None:
+    os.write(1, f"{os.getpid()}\n".encode())
+    time.sleep(60)
