@@ -32,6 +32,7 @@ from controller.config import (
     policy_discovery_settings,
     probe_settings,
     registrations,
+    scaling_settings,
     service_class_settings,
     service_classes,
     settings,
@@ -78,7 +79,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
         *(maintenance_settings, marking, multicast_settings, overcommit_settings, probe_settings),
         policy_discovery_settings,
-        *(service_class_settings, service_classes),
+        *(scaling_settings, service_class_settings, service_classes),
         *(goals, terms, vlans),
     )
     shared = (*config, registrations, events)

@@ -38,7 +38,7 @@ from controller.maintenance.model import IN_WORK
 from controller.multicast.campaigns import MAINTENANCE_SWITCH
 from controller.multicast.effects import Audit
 from controller.multicast.events import PolicyLoaded, SwitchDrainSet
-from controller.performance.poller import RequestStats, StatsReceived
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.schedule import StatKind
 from controller.probes.static_points import STATIC_POINTS
 from controller.profiles.collector import SpanCollector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apps.openflow.app import App
-from controller.performance.poller import RequestStats, StatsReceived
+from controller.performance.requests import RequestStats, StatsReceived
 
 
 class StatsApp(App):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def _core() -> CoreSpec:
-    from controller.performance.poller import StatsReceived
     from controller.performance.poller_core import MonitorChanged, MonitorCore
+    from controller.performance.requests import StatsReceived
     from controller.performance.shared_polls import SharedMonitorCore, SharesConfirmed, SharesLeft, SharesTaken
 
     def make(start: Start, now: float, _datapath: DatapathCore | None) -> MonitorCore:

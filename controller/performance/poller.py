@@ -23,6 +23,7 @@ from controller.performance.batch import Samples
 from controller.performance.inputs import SamplesReceived
 from controller.performance.poller_layout import Entries, MalformedReply, Reply
 from controller.performance.ports import PortRows
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.schedule import PollSettings, ReplyVerdict, Schedule, StatKind
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import NodeKind
@@ -49,23 +50,6 @@ class SwitchTaken(NamedTuple):
     dpid: int
     ofp_version: int
     due_in_s: float
-
-
-class StatsReceived(NamedTuple):
-    """One statistics reply as it came in, the whole OpenFlow message; `at_s` is the time of day in epoch seconds."""
-
-    dpid: int
-    ofp_version: int
-    xid: int
-    message: bytes
-    at_s: float
-
-
-class RequestStats(NamedTuple):
-    """Send a statistics request, whole OpenFlow message, to a switch."""
-
-    dpid: int
-    message: bytes
 
 
 class EntriesSampled(NamedTuple):

@@ -27,13 +27,12 @@ from controller.performance.poller import (
     CODECS,
     EntriesSampled,
     Poller,
-    RequestStats,
-    StatsReceived,
     SwitchTaken,
     SwitchTurned,
 )
 from controller.performance.poller_entries import EntryTable
 from controller.performance.poller_settings import core_settings, poll_settings
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.rules.pipeline import MONITOR_TAG
 from topology.events import TOPOLOGY_EVENTS
 from topology.graph import NodeKind

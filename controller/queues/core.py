@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from controller.effects import Notice
 from controller.events import DeadlineReached, EditFailed, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.kernel.notices import NoticeLimiter
-from controller.performance.poller import EntriesSampled, Poller, RequestStats, StatsReceived
+from controller.performance.poller import EntriesSampled, Poller
 from controller.performance.ports import PortRows
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.schedule import PollSettings, StatKind
 from controller.queues.databases import Databases
 from controller.queues.events import (

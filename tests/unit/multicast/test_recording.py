@@ -28,8 +28,8 @@ from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived, Port, PortChanged, SwitchConnected
 from controller.log import LogEntry, LogEntryKind
 from controller.multicast.events import PolicyLoaded
-from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
+from controller.performance.requests import StatsReceived
 from controller.recording import WRITTEN_AS, RecordingInvalid, plain, write_line
 from controller.rules.model import FlowEntry, FlowKey, Match
 from controller.snapshot.events import Severity

@@ -14,13 +14,12 @@ from controller.performance.inputs import SamplesReceived
 from controller.performance.poller import (
     EntriesSampled,
     Poller,
-    RequestStats,
-    StatsReceived,
     SwitchTaken,
     SwitchTurned,
 )
 from controller.performance.poller_layout import HEADER
 from controller.performance.ports import PortRows
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.schedule import PollSettings, StatKind
 from topology.events import HostGone, HostLearnt, LinkDown, LinkUp, SwitchDown, SwitchUp
 from topology.graph import NodeKind

@@ -22,10 +22,11 @@ from controller.multicast.events import LoadsMeasured
 from controller.performance import of13_stats
 from controller.performance.counters import COUNTERS
 from controller.performance.effects import EventsRaised, SamplesRated
-from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
+from controller.performance.poller import SwitchTurned
 from controller.performance.poller_core import XID_TAG, MonitorChanged, MonitorCore
 from controller.performance.poller_layout import HEADER
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.schedule import StatKind
 from controller.snapshot.names import Names
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp

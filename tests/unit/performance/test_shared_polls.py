@@ -11,8 +11,8 @@ import pytest
 from controller.config.settings import Monitor
 from controller.events import DeadlineReached, Port, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.effects import EventsRaised, SamplesRated
-from controller.performance.poller import RequestStats, StatsReceived
 from controller.performance.poller_core import MonitorCore
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.performance.shared_polls import (
     PollsStopped,
     SharedMonitorCore,

@@ -15,7 +15,7 @@ from controller.config.service_classes import ServiceClass
 from controller.config.terms import parse_prefix
 from controller.effects import Notice
 from controller.events import DeadlineReached, SwitchConnected
-from controller.performance.poller import RequestStats, StatsReceived
+from controller.performance.requests import RequestStats, StatsReceived
 from controller.queues.core import QueueCore
 from controller.queues.events import ReadAnew, ServersWanted, Transact, Transacted
 from controller.queues.settings import QueueSettings
