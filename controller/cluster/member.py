@@ -21,10 +21,10 @@ from controller.cluster.engine import (
     ConditionFailed,
     KeyCondition,
     KeyPage,
-    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
+    PutKey,
     ReadPage,
     Reply,
     RevokeLease,
@@ -281,8 +281,8 @@ class MemberCore(Leasing):
             self.view.see(reply.held, (self._keys.leader, self._keys.epoch))
         elif type(reply) is Committed:
             self._fresh_until_s = pending.asked_s + FRESH_S
-            epoch = KeyValue(self._keys.epoch, str(leader.epoch), reply.revision)
-            self.view.see((epoch, KeyValue(self._keys.leader, leader.text(), reply.revision, self._lease)))
+            epoch = PutKey(self._keys.epoch, str(leader.epoch))
+            self.view.done((epoch, PutKey(self._keys.leader, leader.text(), self._lease)), reply.revision)
         self._look_at_leader(now)
 
     def _fenced(self, purpose: Purpose, pending: Pending, reply: Reply, now: float) -> None:
@@ -291,7 +291,7 @@ class MemberCore(Leasing):
             if any(held.key == self._keys.epoch for held in reply.held):
                 self._step_down("the store has a later epoch", now)
         elif purpose is Purpose.ANSWER and type(reply) is Committed:
-            self.view.see((KeyValue(self._keys.leader, pending.about, reply.revision, self._lease),))
+            self.view.done((PutKey(self._keys.leader, pending.about, self._lease),), reply.revision)
             if Purpose.HAND_OVER not in self._pending:
                 self._fresh_until_s = pending.asked_s + FRESH_S
         elif purpose is Purpose.HAND_OVER:
@@ -306,7 +306,7 @@ class MemberCore(Leasing):
         elif type(reply) is Committed:
             lease, text = pending.about
             self._fresh_until_s = pending.asked_s + FRESH_S
-            self.view.see((KeyValue(self._keys.leader, text, reply.revision, lease),))
+            self.view.done((PutKey(self._keys.leader, text, lease),), reply.revision)
             self._look_at_leader(now)
 
     # Who leads

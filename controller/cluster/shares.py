@@ -25,7 +25,6 @@ from controller.cluster.engine import (
     Delete,
     KeyCondition,
     KeyPage,
-    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
@@ -264,9 +263,8 @@ class ShareCore(Leasing):
     def _put(self, purpose: Purpose, pending: Pending, reply: Committed | ConditionFailed) -> None:
         """Take in what became of keys that this monitor put."""
         edits: tuple[PutKey | Delete, ...] = pending.about
-        keys = [edit.key for edit in edits]
         if type(reply) is ConditionFailed:
-            self.view.see(reply.held, keys)
+            self.view.see(reply.held, [edit.key for edit in edits])
             self._is_known = self._is_known and purpose is not Purpose.DIVISION
             return
         if purpose is Purpose.DIVISION:
@@ -274,8 +272,7 @@ class ShareCore(Leasing):
         elif purpose is Purpose.ELECTION:
             text = f"{self._settings.monitor} divides the switches of fabric {self._settings.fabric}."
             self._tell("share-manager-elected", text)
-        puts = (edit for edit in edits if type(edit) is PutKey)
-        self.view.see((KeyValue(put.key, put.value, reply.revision, put.lease) for put in puts), keys)
+        self.view.done(edits, reply.revision)
 
     def _moves_switch(self, edit: PutKey | Delete) -> bool:
         """Tell whether an edit gave a switch to another monitor than had it."""

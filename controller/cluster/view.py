@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from controller.cluster.engine import KeyChange, KeyCondition, KeyValue
+from controller.cluster.engine import Delete, KeyChange, KeyCondition, KeyValue, PutKey
 from controller.cluster.keys import Keys, Leader, Present, read_epoch, read_leader, read_present
 
 
@@ -35,6 +35,12 @@ class KeyView:
         for key in asked:
             self._held.pop(key, None)
         self._held |= {entry.key: entry for entry in held}
+
+    def done(self, edits: Iterable[PutKey | Delete], revision: int) -> None:
+        """Know what was put and deleted in `revision`, but of keys of which the watch has told something later."""
+        latest = [edit for edit in edits if self.revision(edit.key) <= revision]
+        puts = (KeyValue(edit.key, edit.value, revision, edit.lease) for edit in latest if type(edit) is PutKey)
+        self.see(puts, [edit.key for edit in latest])
 
     def follow(self, changes: Iterable[KeyChange]) -> None:
         """Take what a watch told."""

@@ -11,7 +11,9 @@ from cluster_shares import PATIENCE_S, calm, history, owners
 from simulated_monitors import FABRIC, INTERVAL_S, LEASE_S, MonitoredFabric, MonitorNode, counted_rows
 
 from controller.cluster.draining import DrainRefused
-from controller.cluster.engine import KeyValue, PutKey, Transaction
+from controller.cluster.effects import StoreRequest
+from controller.cluster.engine import Committed, KeyChange, KeyValue, PutKey, Transaction
+from controller.cluster.events import Answered, KeysChanged
 from controller.cluster.keys import Keys
 from controller.cluster.memory_engine import MemoryEngine, RequestFault
 from controller.cluster.share_events import LeaveWanted, SwitchesSeen
@@ -441,6 +443,27 @@ def test_who_has_a_switch_next_waits_for_the_store_to_say_that_the_lease_of_the_
     fabric.drain(slow.name)
     fabric.run(fabric.now + 3 * LEASE_S)
     assert not had & {dpid for name, epochs in fabric.shares().items() for dpid in epochs if name != slow.name}
+
+
+def test_an_answer_that_comes_after_later_news_of_the_watch_takes_nothing_back(fabric: MonitoredFabric):
+    """Who had a switch may say that it polls it no more before the manager hears that its own word was taken."""
+    node, keys = manager(fabric), Keys(FABRIC)
+    core, revision = node.shares, fabric.store.revision
+    mine = next(dpid for dpid, share in core.view.shares().items() if share.owner == node.name)
+    drained = KeyChange(f"{keys.drained}{node.name}", node.incarnation, revision + 1)
+    effects = core.handle(KeysChanged(node.watch_number, (drained,)), fabric.now)
+    (asked,) = (each for each in effects if type(each) is StoreRequest and type(each.request) is Transaction)
+    (given,) = (edit.value for edit in asked.request.edits if edit.key == keys.share_of(mine))
+    share = read_share(given)
+    assert share is not None and (share.former, share.owner == node.name) == (node.incarnation, False)
+    polled = share._replace(former="")
+    news = (
+        KeyChange(keys.share_of(mine), given, revision + 2),
+        KeyChange(keys.share_of(mine), polled.text(), revision + 3),
+    )
+    core.handle(KeysChanged(node.watch_number, news), fabric.now)
+    core.handle(Answered(asked.number, Committed(revision + 2)), fabric.now)
+    assert core.view.shares()[mine] == polled
 
 
 def _held(fabric: MonitoredFabric, keys: list[str]) -> list[str | None]:
