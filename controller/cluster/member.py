@@ -278,7 +278,7 @@ class MemberCore(Leasing):
         if self.standing is Standing.CANDIDATE:
             self.standing = Standing.FOLLOWER
         if type(reply) is ConditionFailed:
-            self.view.see(reply.held, (self._keys.leader, self._keys.epoch))
+            self.view.told(reply.held, (self._keys.leader, self._keys.epoch), reply.revision)
         elif type(reply) is Committed:
             self._fresh_until_s = pending.asked_s + FRESH_S
             epoch = PutKey(self._keys.epoch, str(leader.epoch))

@@ -264,7 +264,7 @@ class ShareCore(Leasing):
         """Take in what became of keys that this monitor put."""
         edits: tuple[PutKey | Delete, ...] = pending.about
         if type(reply) is ConditionFailed:
-            self.view.see(reply.held, [edit.key for edit in edits])
+            self.view.told(reply.held, [edit.key for edit in edits], reply.revision)
             self._is_known = self._is_known and purpose is not Purpose.DIVISION
             return
         if purpose is Purpose.DIVISION:

@@ -38,9 +38,14 @@ class KeyView:
 
     def done(self, edits: Iterable[PutKey | Delete], revision: int) -> None:
         """Know what was put and deleted in `revision`, but of keys of which the watch has told something later."""
-        latest = [edit for edit in edits if self.revision(edit.key) <= revision]
-        puts = (KeyValue(edit.key, edit.value, revision, edit.lease) for edit in latest if type(edit) is PutKey)
-        self.see(puts, [edit.key for edit in latest])
+        edits = tuple(edits)
+        puts = (KeyValue(edit.key, edit.value, revision, edit.lease) for edit in edits if type(edit) is PutKey)
+        self.told(puts, [edit.key for edit in edits], revision)
+
+    def told(self, held: Iterable[KeyValue], asked: Iterable[str], revision: int) -> None:
+        """Know what there was in `revision` of keys `asked` for, but of those of which the watch has told later."""
+        latest = [entry for entry in held if self.revision(entry.key) <= revision]
+        self.see(latest, [key for key in asked if self.revision(key) <= revision])
 
     def follow(self, changes: Iterable[KeyChange]) -> None:
         """Take what a watch told."""

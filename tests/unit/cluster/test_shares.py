@@ -466,6 +466,19 @@ def test_an_answer_that_comes_after_later_news_of_the_watch_takes_nothing_back(f
     assert core.view.shares()[mine] == polled
 
 
+def test_of_an_answer_about_keys_that_failed_what_the_watch_has_told_since_stays():
+    view, key = ShareView(Keys(FABRIC)), Keys(FABRIC).share_of(1)
+    view.follow((KeyChange(key, "later", 5),))
+    view.told((KeyValue(key, "earlier", 3),), (key,), 4)
+    assert view.held(key) == KeyValue(key, "later", 5)
+    view.told((), (key,), 4)
+    assert view.held(key) == KeyValue(key, "later", 5)
+    view.told((KeyValue(key, "latest", 6),), (key,), 6)
+    assert view.held(key) == KeyValue(key, "latest", 6)
+    view.told((), (key,), 7)
+    assert view.held(key) is None
+
+
 def _held(fabric: MonitoredFabric, keys: list[str]) -> list[str | None]:
     """What the store has for some keys."""
     return [versions[-1].value if (versions := fabric.store._versions.get(key)) else None for key in keys]
