@@ -166,22 +166,7 @@ def match_problem(match: Match) -> str | None:
     Canonical form is what a switch reports back: prerequisites present (OpenFlow 1.3.5, 7.2.3.8), no bits set
     that the mask leaves out, no mask that covers nothing or everything.
     """
-    (
-        in_port,
-        eth_dst,
-        eth_src,
-        eth_type,
-        ip_proto,
-        ip_src,
-        src_bits,
-        ip_dst,
-        dst_bits,
-        icmpv6,
-        mask,
-        tag,
-        vlan,
-        dscp,
-    ) = match
+    in_port, eth_dst, eth_src, eth_type, proto, ip_src, src_len, ip_dst, dst_len, icmp6, mask, tag, vlan, dscp = match
     if (eth_dst is not None and len(eth_dst) != 6) or (eth_src is not None and len(eth_src) != 6):
         return "a MAC address has 6 bytes"
     if mask is not None:
@@ -194,13 +179,13 @@ def match_problem(match: Match) -> str | None:
     if in_port is not None and not 0 < in_port <= 0xFFFFFFFF:
         return f"port {in_port} does not exist"
     size = 4 if eth_type == ETH_TYPE_IPV4 else 16 if eth_type == ETH_TYPE_IPV6 else 0
-    if (ip_src is not None or src_bits is not None) and (problem := _address_problem(ip_src, src_bits, size)):
+    if (ip_src is not None or src_len is not None) and (problem := _address_problem(ip_src, src_len, size)):
         return problem
-    if (ip_dst is not None or dst_bits is not None) and (problem := _address_problem(ip_dst, dst_bits, size)):
+    if (ip_dst is not None or dst_len is not None) and (problem := _address_problem(ip_dst, dst_len, size)):
         return problem
-    if ip_proto is not None and not size:
+    if proto is not None and not size:
         return "ip_proto needs an eth_type of IPv4 or IPv6"
-    if icmpv6 is not None and (eth_type != ETH_TYPE_IPV6 or ip_proto != IPPROTO_ICMPV6):
+    if icmp6 is not None and (eth_type != ETH_TYPE_IPV6 or proto != IPPROTO_ICMPV6):
         return "icmpv6_type needs IPv6 and ICMPv6"
     if dscp is not None and not (size and 0 <= dscp <= DSCP_MAX):
         return f"a code point is 0 to {DSCP_MAX}, and needs an eth_type of IPv4 or IPv6"

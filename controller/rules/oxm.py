@@ -66,35 +66,20 @@ def new_match_bytes(match: Match) -> bytes | str:
 
 def _of_ipv4_group(match: Match) -> bytes | None:
     """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
-    (
-        in_port,
-        eth_dst,
-        eth_src,
-        eth_type,
-        ip_proto,
-        ip_src,
-        src_bits,
-        ip_dst,
-        dst_bits,
-        icmpv6,
-        mask,
-        tag,
-        vlan,
-        dscp,
-    ) = match
+    in_port, eth_dst, eth_src, eth_type, proto, ip_src, src_len, ip_dst, dst_len, icmp6, mask, tag, vlan, dscp = match
     if (
         eth_type != ETH_TYPE_IPV4
-        or dst_bits != 32
+        or dst_len != 32
         or eth_dst is None
         or ip_dst is None
         or len(eth_dst) != 6
         or len(ip_dst) != 4
         or in_port is not None
         or eth_src is not None
-        or ip_proto is not None
+        or proto is not None
         or ip_src is not None
-        or src_bits is not None
-        or icmpv6 is not None
+        or src_len is not None
+        or icmp6 is not None
         or mask is not None
         or tag
         or vlan is not None
@@ -105,22 +90,7 @@ def _of_ipv4_group(match: Match) -> bytes | None:
 
 
 def _encode(match: Match) -> bytes:
-    (
-        in_port,
-        eth_dst,
-        eth_src,
-        eth_type,
-        ip_proto,
-        ip_src,
-        src_bits,
-        ip_dst,
-        dst_bits,
-        icmpv6,
-        mask,
-        tag,
-        vlan,
-        dscp,
-    ) = match
+    in_port, eth_dst, eth_src, eth_type, proto, ip_src, src_len, ip_dst, dst_len, icmp6, mask, tag, vlan, dscp = match
     fields = b""
     if in_port is not None:
         fields = IN_PORT + _U32.pack(in_port)
@@ -136,14 +106,14 @@ def _encode(match: Match) -> bytes:
         fields += VLAN_VID + _U16.pack(OFPVID_PRESENT | vlan)
     if dscp is not None:
         fields += _IP_DSCP + _U8.pack(dscp)
-    if ip_proto is not None:
-        fields += _IP_PROTO + _U8.pack(ip_proto)
+    if proto is not None:
+        fields += _IP_PROTO + _U8.pack(proto)
     if ip_src is not None:
-        fields += _address_field(_SRC, ip_src, src_bits)  # type: ignore[arg-type]
+        fields += _address_field(_SRC, ip_src, src_len)  # type: ignore[arg-type]
     if ip_dst is not None:
-        fields += _address_field(_DST, ip_dst, dst_bits)  # type: ignore[arg-type]
-    if icmpv6 is not None:
-        fields += _ICMPV6_TYPE + _U8.pack(icmpv6)
+        fields += _address_field(_DST, ip_dst, dst_len)  # type: ignore[arg-type]
+    if icmp6 is not None:
+        fields += _ICMPV6_TYPE + _U8.pack(icmp6)
     length = 4 + len(fields)
     return _HH.pack(OFPMT_OXM, length) + fields + bytes(-length & 7)
 
