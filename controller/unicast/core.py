@@ -482,6 +482,8 @@ class UnicastCore:
         self._resolver.on_deadline(now)
         self._intake.on_deadline(now)
         self._out += self._large.on_deadline(now)
+        for plan in self._large.placements(now):
+            self._change(plan, now)
         self._out += self._installer.on_deadline(now)
 
     def _release(self, now: float) -> None:

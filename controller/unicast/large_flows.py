@@ -29,6 +29,7 @@ from controller.rules.pipeline import UNICAST_TAG
 from controller.service_classes.elephants import POLLS, SHARE, LargeFlows, least_loaded
 from controller.service_classes.measures import LEAST_GAIN
 from controller.service_classes.pool import FlowsUsed
+from controller.unicast.destinations import Destination, HostLocation
 from controller.unicast.pinned import FlowName, Stage, Way, equal_ways
 from controller.unicast.routes import Routes
 from controller.wire.addresses import format_mac
@@ -48,6 +49,9 @@ FULL: Final = 0.95
 
 FRESH_MEASURES: Final = 2
 """Measures of a link after which they show all of a flow that came to it, or left it."""
+
+WAYS_PER_TURN: Final = 256
+"""Ways that are looked at in a turn of the loop: on flows that wait beyond, the next turns decide."""
 
 _MASK: Final = 0xFFFF << 48
 
@@ -95,6 +99,8 @@ class LargeFlowControl:
         self._measured: dict[int, dict[int, float]] = {}
         self._shifts: dict[End, _Shift] = {}
         self._rates: dict[FlowName, float] = {}
+        self._waiting: dict[FlowName, None] = {}
+        self._waiting_since_s = float("-inf")
         self._poll_count = 0
         self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
         self._notices: list[Notice] = []
@@ -149,7 +155,9 @@ class LargeFlowControl:
                     self._shifts[end] = shift._replace(measures=shift.measures + 1)
 
     def next_deadline(self) -> float | None:
-        """Return when a switch is read next, None for never."""
+        """Return when a switch is read next or flows are decided on, None for never."""
+        if self._waiting:
+            return self._waiting_since_s
         due_s = self._due.next()
         return None if due_s is None else max(due_s, self._free_s)
 
@@ -173,7 +181,10 @@ class LargeFlowControl:
         return self._polls.owns(event.dpid, event.xid)
 
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[list[Stage]]:
-        """Take in counters; with the last of a switch's, decide. Return plans: each flow's stages of edits."""
+        """Take in counters; with the last of a switch's, decide. Return plans: each flow's stages of edits.
+
+        On flows that a turn has no room for `placements` decides.
+        """
         dpid = event.dpid
         reply = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, UNICAST_TAG << 48, _MASK)
         rates, readings = self._partial.setdefault(dpid, {}), self._readings.setdefault(dpid, {})
@@ -195,6 +206,22 @@ class LargeFlowControl:
             del readings[key]
         return self._decide(dpid, rates, now) if self._bound and reply.fault is None else []
 
+    def placements(self, now: float) -> list[list[Stage]]:
+        """Decide on large flows that wait, as far as a turn has room; return their plans."""
+        plans: list[list[Stage]] = []
+        looked_at = 0
+        while self._waiting and looked_at < WAYS_PER_TURN:
+            name = next(iter(self._waiting))
+            del self._waiting[name]
+            found, here = self._routes.destination(name.mac), self._way(name)
+            if name not in self._rates or found is None or not here:
+                continue
+            ways = equal_ways(found[1], name.dpid, self._is_usable)
+            looked_at += len(ways)
+            if plan := self._placed(name, found, here, ways, now):
+                plans.append(plan)
+        return plans
+
     def told(self) -> list[Notice | FlowsUsed]:
         """Return notices, and how many of the pool flows have where that is news."""
         out: list[Notice | FlowsUsed] = []
@@ -211,13 +238,11 @@ class LargeFlowControl:
 
     def _decide(self, dpid: int, rates_bps: dict[bytes, float], now: float) -> list[list[Stage]]:
         self._poll_count += 1
-        ways: dict[bytes, Way] = {}
+        rates: dict[bytes, float] = {}
         capacity_bps: dict[bytes, float] = {}
-        for mac in rates_bps:
-            way = self._way(FlowName(dpid, mac))
-            if way:
-                ways[mac], capacity_bps[mac] = way, self._capacity_bps(way[0])
-        rates = {mac: rates_bps[mac] for mac in ways}
+        for mac, rate_bps in rates_bps.items():
+            if rate_bps and (way := self._way(FlowName(dpid, mac))):
+                rates[mac], capacity_bps[mac] = rate_bps, self._capacity_bps(way[0])
         large = self._found.setdefault(dpid, LargeFlows[bytes]()).polled(rates, capacity_bps)
         plans = self._ended(dpid, rates, capacity_bps)
         for name in [name for name in self._rates if name.dpid == dpid and name.mac not in large]:
@@ -226,10 +251,9 @@ class LargeFlowControl:
         for mac in large:
             name = FlowName(dpid, mac)
             self._rates[name] = rates[mac]
-            plan = self._placed(name, ways[mac], now)
-            if plan:
-                plans.append(plan)
-        return plans
+            self._waiting[name] = None
+        self._waiting_since_s = now
+        return plans + self.placements(now)
 
     def _ended(self, dpid: int, rates: dict[bytes, float], capacity_bps: dict[bytes, float]) -> list[list[Stage]]:
         """Have flows of a switch that are large no more go by their labels; return their plans."""
@@ -248,16 +272,15 @@ class LargeFlowControl:
             del self._quiet[name]
         return plans
 
-    def _placed(self, name: FlowName, here: Way, now: float) -> list[Stage]:
-        """Have a large flow take the least loaded way, where that is emptier; return the stages of edits."""
-        found = self._routes.destination(name.mac)
-        if found is None:
-            return []
-        place, destination = found
+    def _placed(
+        self, name: FlowName, to: tuple[HostLocation, Destination], here: Way, ways: list[Way], now: float
+    ) -> list[Stage]:
+        """Have a large flow take the least loaded of some ways, where that is emptier; return the stages of edits."""
+        place, destination = to
         pinned, versions = self._routes.pinned, self._fabric.ofp_versions()
         planned = [
             flow
-            for way in equal_ways(destination, name.dpid, self._is_usable)
+            for way in ways
             if all(self._is_measured(end) for end in way)
             and (flow := pinned.planned(name, place, destination, way, versions)) is not None
         ]
@@ -338,6 +361,7 @@ class LargeFlowControl:
         self._measured.clear()
         self._shifts.clear()
         self._rates.clear()
+        self._waiting.clear()
         self._due, self._polls = Deadlines(), SenderPolls()
 
 

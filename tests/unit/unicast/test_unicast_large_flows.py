@@ -15,6 +15,7 @@ from controller.multicast.events import LoadsMeasured
 from controller.rules.model import Goto, SetEthDst
 from controller.rules.pipeline import PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY
 from controller.service_classes.pool import AliasesUsed, FlowsUsed
+from controller.unicast.large_flows import WAYS_PER_TURN
 from controller.unicast.settings import UnicastChanged, UnicastSettings, of_policy
 
 from .reaching import assert_reachable, populate
@@ -291,3 +292,27 @@ def test_the_policy_says_whether_and_how_many():
     static = loaded("  mode: static\n  unicast: true\n")
     assert of_policy(static).large_flows == 0
     assert [(warning.line, warning.field) for warning in static.warnings] == [(5, "aliases.unicast")]
+
+
+def test_on_many_flows_is_decided_in_several_turns(make_bench, make_host, make_fattree):
+    """In a fabric of k = 8 each flow to another pod has 16 ways: a turn has room for those of 16 flows."""
+    bench = make_bench(UnicastSettings(large_flows=64))
+    cables, ends = make_fattree(8)
+    bench.build(cables, ends)
+    hosts = [make_host(number, *end) for number, end in enumerate(ends, 1)]
+    populate(bench, hosts)
+    traffic = Traffic(bench, cables)
+    here = [host for host in hosts if host.dpid == hosts[0].dpid]
+    others = [host for host in hosts if host.dpid // 100 != here[0].dpid // 100]
+    for number, other in enumerate(others[:40]):
+        traffic.flows[here[number % len(here)], other] = 0.2 * CAPACITY_BPS
+    placed, perform = [0], bench.perform
+
+    def counted(effects: Any) -> None:
+        placed.append(bench.core.counters["large-flow"] - sum(placed))
+        perform(effects)
+
+    bench.perform = counted
+    traffic.run(4)
+    assert sum(placed) > 16
+    assert max(placed) <= WAYS_PER_TURN / 16
