@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from apps.cli.change_file import COLUMNS
 from apps.cli.common import InputError, OperationFailed
 from apps.cli.text_files import file_faults, json_lines
+from apps.end_signals import END_SIGNALS
 from apps.line_files import append_lines, cut_torn_line, replace_file
 from apps.locks import LockHeld, lock
 from controller.policy_discovery.configuration import (
@@ -26,8 +27,6 @@ from controller.policy_discovery.configuration import (
     Resource,
 )
 from controller.snapshot.reader import Snapshot
-
-END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from apps.cli.change_recorder import END_SIGNALS, ChangeRecorder, kept_by_one, known_changes
+from apps.cli.change_recorder import ChangeRecorder, kept_by_one, known_changes
 from apps.cli.common import emit_json
 from apps.cli.following import followed
 from apps.cli.reach import add_source, open_source
+from apps.end_signals import raised_once
 from controller.policy_discovery.configuration import SECTIONS, Configuration
 
 HELP = "write a line for each setting of switches, ports and the policy that changes, until interrupted"
@@ -38,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Record until interrupted."""
     path: Path = args.output
-    with kept_by_one(path), _interrupted_once():
+    with kept_by_one(path), raised_once(KeyboardInterrupt):
         configuration = Configuration(known_changes(path), args.from_nothing)
         recorder = ChangeRecorder(path, configuration)
         try:
@@ -53,22 +51,3 @@ def run(args: argparse.Namespace) -> int:
             unwritten = f"; {document['unwritten']} could not be written" if document["unwritten"] else ""
             print(f"{recorder.count} changes recorded in {path}{unwritten}", flush=True)
     return 1 if document["unwritten"] else 0
-
-
-@contextmanager
-def _interrupted_once() -> Iterator[None]:
-    """Have the first signal that asks for the end raise KeyboardInterrupt, and further ones do nothing."""
-    has_come = False
-
-    def end(_number: int, _frame: object) -> None:
-        nonlocal has_come
-        if not has_come:
-            has_come = True
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in END_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

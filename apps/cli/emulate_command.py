@@ -6,14 +6,13 @@ import argparse
 import importlib.util
 import os
 import shutil
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.end_signals import raised_once
 
 FRAMEWORKS = ("ryu", "os-ken")
 OPENFLOW_VERSIONS = ("1.0", "1.3")
@@ -57,14 +56,12 @@ def run(args: argparse.Namespace) -> int:
     from apps.emulation.experiment import Conditions, run_plan
     from apps.emulation.processes import EmulationError
 
-    before = signal.signal(signal.SIGTERM, _terminate)
+    setting = Conditions(args.algorithm, args.seed, args.framework, args.openflow)
     try:
-        setting = Conditions(args.algorithm, args.seed, args.framework, args.openflow)
-        result = run_plan(plan, setting, _progress if sys.stderr.isatty() else lambda text: None)
+        with raised_once(KeyboardInterrupt):
+            result = run_plan(plan, setting, _progress if sys.stderr.isatty() else lambda text: None)
     except EmulationError as error:
         raise OperationFailed(str(error)) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
     if args.json:
         emit_json(result)
     else:
@@ -102,10 +99,6 @@ def _plan(args: argparse.Namespace) -> Any:
         raise InputError("capacities are enforced by meters, which OpenFlow 1.0 has not: add --no-capacities")
     given = {name: getattr(args, name) for name in SHORTEST_S if getattr(args, name) is not None}
     return replace(plan, **given)
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(1)
 
 
 def _progress(text: str) -> None:

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json
+from apps.end_signals import raised_once
 from controller.anomaly.recording import Recording, plan, wait_s
 
 PROGRAMS = ("/usr/lib/sysstat/sadc", "/usr/lib64/sa/sadc", "/usr/lib/sa/sadc")
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--activities", default="DISK", metavar="LIST", help="as for `sadc -S` (default: DISK)")
     parser.add_argument("--program", metavar="FILE", help="sadc, where it is not found by itself")
     parser.add_argument("--files", type=int, metavar="N", help="end after so many files (default: never)")
+    parser.epilog = "It ends by Ctrl-C or SIGTERM, with status 0."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,24 +49,12 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise OperationFailed(f"{error.filename}: {error.strerror}") from None
     done: list[dict[str, Any]] = []
-    handled = signal.signal(signal.SIGTERM, _stop)
-    try:
-        _record(args, program, done)
-    except _Stopped:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, handled)
-    if args.json:
-        emit_json({"files": done})
+    with raised_once(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):
+            _record(args, program, done)
+        if args.json:
+            emit_json({"files": done})
     return 0
-
-
-class _Stopped(Exception):  # noqa: N818 - it is no error
-    """SIGTERM."""
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    raise _Stopped
 
 
 def _record(args: argparse.Namespace, program: str, done: list[dict[str, Any]]) -> None:

@@ -4,14 +4,52 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from apps.end_signals import EndSignals
+from apps.end_signals import END_SIGNALS, EndSignals, raised_once
 
 LONG_S = 30.0
+ASKED_FOR_GOOD = """
+import os, signal, sys, time
+from apps.end_signals import EndSignals, raised_once
+
+class AsksAtTheVeryEnd:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+last = AsksAtTheVeryEnd()
+
+def once():
+    try:
+        with raised_once(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(30)
+    except KeyboardInterrupt:
+        pass
+
+def waiting():
+    with EndSignals() as signals:
+        os.kill(os.getpid(), signal.SIGINT)
+        signals.wait(30)
+
+{"once": once, "waiting": waiting}[sys.argv[1]]()
+os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(3)
+"""
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in END_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -33,3 +71,37 @@ def test_a_wait_without_a_signal_is_as_long_as_it_is_said_to_be():
         signals.wait(0.05)
         assert not signals.asked
     assert time.monotonic() - began_s >= 0.05
+
+
+def test_without_a_signal_all_is_as_before():
+    before = [signal.getsignal(number) for number in END_SIGNALS]
+    with EndSignals(), raised_once(KeyboardInterrupt):
+        assert [signal.getsignal(number) for number in END_SIGNALS] != before
+    assert [signal.getsignal(number) for number in END_SIGNALS] == before
+
+
+def test_the_first_signal_raises_and_further_ones_disturb_nothing():
+    closed = False
+    with pytest.raises(KeyboardInterrupt), raised_once(KeyboardInterrupt):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(LONG_S)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            closed = True
+    assert closed
+
+
+def test_a_signal_that_the_process_was_started_to_ignore_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with EndSignals() as signals, raised_once(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        signals.wait(0.05)
+        assert not signals.asked
+
+
+@pytest.mark.parametrize("way", ["once", "waiting"])
+def test_who_has_been_asked_ends_with_its_own_status_whatever_comes_while_the_interpreter_goes_down(way: str):
+    command = [sys.executable, "-c", ASKED_FOR_GOOD, way]
+    assert subprocess.run(command, check=False, timeout=LONG_S).returncode == 3
