@@ -155,6 +155,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("vsrt storm --joins 500 --sigma-s 5 --off 20%", "a fifth of the ports come up with their host"),
     ),
+    "vsrt trace": (
+        ("vsrt trace inspect feed.pcap", "rates, gaps, senders and joins of each group"),
+        ("vsrt trace scenario feed.pcap -o feed.yaml", "for `vsrt emulate feed.yaml --replay feed.pcap`"),
+    ),
+    "vsrt trace inspect": (
+        ("vsrt trace inspect feed.pcap", "rates, gaps, senders and joins of each group"),
+        ("vsrt trace inspect feed.pcap.gz --json --plot plots", "for scripts, and for people"),
+    ),
+    "vsrt trace scenario": (
+        ("vsrt trace scenario feed.pcap -o feed.yaml", "on the smallest FatTree with room for all hosts"),
+        ("vsrt trace scenario feed.pcap --topology fabric.json --receivers 3", "three hosts receive each group"),
+    ),
     "vsrt profile": (
         ("vsrt profile start --for 10m", "the running controller notes what its operations take"),
         ("vsrt profile report before.parquet --html before.html", "figures and plots of them"),

@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "build the trees of many groups over a planned fabric and show what its links carry",
     "policy": "check a policy file, explain what it decides, and find the rules that changes and joins follow",
     "emulate": "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)",
+    "trace": "tell what captured packets hold, and make a scenario of them for `vsrt emulate`",
     "run": "run the controller under os-ken",
     "show": "show what a running controller knows",
     "watch": "follow what a running controller knows, as it changes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -79,6 +79,9 @@ class ExperimentPlan:
     capacities: bool = True
     warmup_s: float = DEFAULT_WARMUP_S
     duration_s: float = DEFAULT_DURATION_S
+    addresses: Mapping[str, NodeId] = field(default_factory=dict)
+    """Which host plays whom of a capture, by that one's IP address as `format_ip` writes it."""
+
     join_order: tuple[tuple[int, int], ...] = field(default=())
     """Pairs of group index and receiver index; where empty, receivers join in the order of the plan."""
 

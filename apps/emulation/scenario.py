@@ -19,12 +19,12 @@ from apps.emulation.plan import (
 )
 from controller.config.document import Node, Scalar, Sequence, decode, parse
 from controller.config.faults import Faults, PolicyInvalid
-from controller.config.read import NodeReader
+from controller.config.read import NodeReader, step
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 from topology.graph import Graph, NodeId
 
 VERSION = 1
-KEYS = ("version", "topology", "policy", "capacities", "warmup_s", "duration_s", "groups", "events")
+KEYS = ("version", "topology", "policy", "capacities", "warmup_s", "duration_s", "addresses", "groups", "events")
 LONGEST_S = 3600.0
 HIGHEST_RATE_BPS = 1e9
 IGMP_VERSIONS = (1, 3)
@@ -90,7 +90,25 @@ class _Scenario:
             bool(capacities),
             self._seconds(nodes, "warmup_s", DEFAULT_WARMUP_S, 0.0),
             duration_s,
+            self._addresses(nodes["addresses"]) if "addresses" in nodes else {},
         )
+
+    def _addresses(self, node: Node) -> dict[str, NodeId]:
+        """Return which host plays whom of a capture."""
+        found: dict[str, NodeId] = {}
+        for text, (line, child) in (self._reader.entries(node, "addresses", "IP addresses with hosts") or {}).items():
+            path = step("addresses", text)
+            host = self._host(child, path)
+            try:
+                address = format_ip(parse_ip(text))
+            except ValueError:
+                self._faults.error(line, path, f"{text!r} is not an IP address")
+                continue
+            if address in found:
+                self._faults.error(line, path, f"{address} is there twice")
+            elif host is not None:
+                found[address] = host
+        return found
 
     def _seconds(self, nodes: dict[str, Node], name: str, default: float, lower: float) -> float:
         if name not in nodes:
