@@ -76,6 +76,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt emulate": (
         ("sudo vsrt emulate avalanche24 --algorithm vsrt --seed 1", "the experiment of the article"),
         ("sudo vsrt emulate scenarios/demo.yaml --framework os-ken", "a scenario of one's own"),
+        ("sudo vsrt emulate feed.yaml --replay feed.pcap", "the packets of a capture, at their times"),
     ),
     "vsrt run": (
         ("vsrt run --config policies/example.yaml multicast unicast monitor", "the usual apps"),

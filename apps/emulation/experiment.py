@@ -11,11 +11,21 @@ from typing import Any
 
 import yaml
 
+from apps.emulation.agents import Agent
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
-from apps.emulation.plan import EventPlan, ExperimentPlan, GroupPlan, ReceiverPlan, forced_lost_pct
+from apps.emulation.plan import (
+    EventPlan,
+    ExperimentPlan,
+    GroupPlan,
+    ReceiverPlan,
+    SenderPlan,
+    forced_lost_pct,
+    stream_numbers,
+)
 from apps.emulation.processes import EmulationError
-from apps.emulation.traffic import DEFAULT_FRAME_BYTES
+from apps.emulation.replay import ReplayPlan
+from apps.emulation.traffic import DEFAULT_FRAME_BYTES, FRAME_OVERHEAD_BYTES, family_of
 from controller.config.document import parse
 from controller.config.faults import Faults
 from controller.config.read import NodeReader
@@ -24,6 +34,9 @@ from topology.graph import Graph, NodeId
 WARMUP_PHASE, MEASURED_PHASE = 0, 1
 JOIN_TIMEOUT_S = 20.0
 SLACK_S = 15.0
+WARMUP_PACKETS = 20
+"""Of each sender, before packets are replayed."""
+
 REBALANCE_INTERVAL_S = 2.0
 
 Progress = Callable[[str], None]
@@ -79,8 +92,13 @@ def _read_policy(path: Path) -> dict[str, Any]:
     return document
 
 
-def run_plan(plan: ExperimentPlan, setting: Conditions, progress: Progress = lambda text: None) -> dict[str, Any]:
-    """Run `plan` and return its result as ``vsrt emulate --json`` shows it.
+def run_plan(
+    plan: ExperimentPlan,
+    setting: Conditions,
+    progress: Progress = lambda text: None,
+    replay: ReplayPlan | None = None,
+) -> dict[str, Any]:
+    """Run `plan` and return its result as ``vsrt emulate --json`` shows it; `replay` has packets sent as captured.
 
     Raises EmulationError where the network, the controller or a tool fails.
     """
@@ -98,7 +116,7 @@ def run_plan(plan: ExperimentPlan, setting: Conditions, progress: Progress = lam
         )
         progress("starting the network")
         with fabric:
-            return _Run(plan, setting, fabric, controller, progress).measure()
+            return _Run(plan, setting, fabric, controller, progress, replay).measure()
 
 
 class _Run:
@@ -111,13 +129,15 @@ class _Run:
         fabric: EmulatedFabric,
         controller: ControllerProcess,
         progress: Progress,
+        replay: ReplayPlan | None,
     ) -> None:
         self._plan = plan
+        self._replay = replay
         self._setting = setting
         self._fabric = fabric
         self._controller = controller
         self._progress = progress
-        self._streams: dict[tuple[str, NodeId], int] = {}
+        self._streams = stream_numbers(plan)
         self._moved: set[tuple[str, NodeId]] = set()
 
     def measure(self) -> dict[str, Any]:
@@ -131,20 +151,72 @@ class _Run:
         self._wait_known()
         for group in plan.groups:
             for sender in group.senders:
-                number = self._streams[group.group, sender.host] = len(self._streams) + 1
-                fabric.open_stream(number, sender.host, group.group, sender.rate_bps, seed=self._setting.seed)
+                number = self._streams[group.group, sender.host]
+                fabric.open_stream(number, sender.host, group.group, self._rate_bps(sender), seed=self._setting.seed)
         self._progress(f"warming up for {plan.warmup_s:g} s")
         fabric.send(WARMUP_PHASE)
         time.sleep(plan.warmup_s)
-        self._progress(f"measuring for {plan.duration_s:g} s")
-        start_ns = fabric.send(MEASURED_PHASE, plan.duration_s)
-        for event in plan.events:
+        if self._replay is None:
+            self._progress(f"measuring for {plan.duration_s:g} s")
+            self._carry_out_events(fabric.send(MEASURED_PHASE, plan.duration_s))
+            fabric.wait_sent(plan.duration_s + SLACK_S)
+            return self._result(fabric.sent(), fabric.settled(), self._groups())
+        return self._replayed(self._replay)
+
+    def _groups(self) -> dict[str, Any]:
+        return {document["group"]: document for document in self._controller.show("groups")}
+
+    def _rate_bps(self, sender: SenderPlan) -> float:
+        """Return the rate of a sender; before a replay it makes the sender known, and is as high as that takes."""
+        if self._replay is None or not self._plan.warmup_s:
+            return sender.rate_bps
+        return max(sender.rate_bps, WARMUP_PACKETS * DEFAULT_FRAME_BYTES * 8 / self._plan.warmup_s)
+
+    def _carry_out_events(self, start_ns: int) -> None:
+        for event in self._plan.events:
             time.sleep(max(0.0, start_ns / 1e9 + event.at_s - time.monotonic()))
             self._happen(event)
-        fabric.wait_sent(plan.duration_s + SLACK_S)
-        received = fabric.settled()
-        groups = {document["group"]: document for document in self._controller.show("groups")}
-        return self._result(fabric.sent(), received, groups)
+
+    def _replayed(self, replay: ReplayPlan) -> dict[str, Any]:
+        plan, fabric = self._plan, self._fabric
+        fabric.halt()
+        with Agent("replayer") as agent:
+            for group in plan.groups:
+                for sender in group.senders:
+                    agent.ask(
+                        "open",
+                        stream=self._streams[group.group, sender.host],
+                        pid=fabric.pid(sender.host),
+                        interface=fabric.interface(sender.host),
+                        group=group.group,
+                    )
+            self._progress(f"replaying {replay.sent.total():,} packets for {replay.duration_s:,.1f} s")
+            asked = agent.ask("replay", file=str(replay.records), speed=replay.speed, phase=MEASURED_PHASE)
+            self._carry_out_events(asked["at_ns"])
+            agent.ask("wait", timeout_s=replay.duration_s + max(SLACK_S, replay.duration_s))
+            told = agent.ask("report")
+        sent = fabric.sent()
+        for number, counts in told["streams"].items():
+            sent[number]["phases"][str(MEASURED_PHASE)] = counts
+            sent[number]["max_lateness_ms"] = told["max_lateness_ms"]
+        errors = sum(counts["errors"] for counts in told["streams"].values())
+        return {
+            **self._result(sent, fabric.settled(), self._groups()),
+            "replay": {
+                "capture": str(replay.capture),
+                "speed": replay.speed,
+                "packets": sum(counts["sent"] for counts in told["streams"].values()),
+                "bytes": sum(counts["bytes"] for counts in told["streams"].values()),
+                "planned": {"packets": replay.sent.total(), "bytes": replay.sizes_bytes.total()},
+                "errors": errors,
+                "skipped": dict(replay.skipped),
+                "enlarged": replay.enlarged,
+                "shortened": replay.shortened,
+                "backward": replay.backward,
+                "gap_error": told["gap_error"],
+                "held_up_ms": round(told["held_up_ms"], 3),
+            },
+        }
 
     def _join(self, group: str, receiver: ReceiverPlan) -> None:
         fabric, ipv6 = self._fabric, ":" in group
@@ -240,7 +312,8 @@ class _Run:
         document: dict[str, Any],
         groups: dict[str, Any],
     ) -> dict[str, Any]:
-        expected = got = duplicates = 0
+        expected = got = duplicates = size_bytes = 0
+        overhead_bytes = FRAME_OVERHEAD_BYTES[family_of(group.group)]
         first_ms: list[float] = []
         for sender in group.senders:
             if not receiver.wants(sender.host) or not self._sender_admitted(groups, group.group, sender.host):
@@ -255,6 +328,7 @@ class _Run:
                 expected += phases[str(MEASURED_PHASE)]["sent"]
             if tally:
                 got += tally["received"]
+                size_bytes += tally["payload_bytes"] + tally["received"] * overhead_bytes
                 duplicates += tally["duplicates"]
             for phase, counts in phases.items():
                 arrival = document["streams"].get(f"{number}:{phase}")
@@ -269,7 +343,8 @@ class _Run:
             "received": got,
             "lost_pct": _lost_pct(expected, got),
             "duplicates": duplicates,
-            "rate_bps": round(got * DEFAULT_FRAME_BYTES * 8 / self._plan.duration_s),
+            "bytes": size_bytes,
+            "rate_bps": round(size_bytes * 8 / self._plan.duration_s),
             "first_packet_ms": round(min(first_ms), 3) if first_ms else None,
         }
 

@@ -436,6 +436,10 @@ class EmulatedFabric:
         """Start a phase on streams (all where none is named) without a break in their pace; its start in ns."""
         return int(self.sender.ask("phase", phase=phase, duration_s=duration_s, streams=list(streams))["at_ns"])
 
+    def halt(self) -> None:
+        """End the phase of all streams now."""
+        self.sender.ask("halt")
+
     def wait_sent(self, timeout_s: float) -> None:
         """Wait until all streams have ended."""
         self.sender.ask("wait", timeout_s=timeout_s)

@@ -93,6 +93,12 @@ class ExperimentPlan:
         return [(self.groups[g], self.groups[g].receivers[r]) for g, r in order]
 
 
+def stream_numbers(plan: ExperimentPlan) -> dict[tuple[str, NodeId], int]:
+    """Return the number of what each sender sends to its group, by group and host, from 1."""
+    senders = [(group.group, sender.host) for group in plan.groups for sender in group.senders]
+    return {each: number for number, each in enumerate(dict.fromkeys(senders), 1)}
+
+
 def avalanche_plan(
     graph: Graph,
     seed: int,

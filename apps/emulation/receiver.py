@@ -30,16 +30,19 @@ IGMP_VERSION_PATH = "/proc/sys/net/ipv4/conf/{}/force_igmp_version"
 class StreamTally:
     """The datagrams of one stream and phase at one receiver."""
 
-    __slots__ = ("duplicates", "first_ns", "gaps", "last_ns", "last_sequence", "max_gap_ns", "received", "seen")
+    __slots__ = (
+        *("duplicates", "first_ns", "gaps", "last_ns", "last_sequence", "max_gap_ns", "payload_bytes", "received"),
+        "seen",
+    )
 
     def __init__(self) -> None:
         self.seen = bytearray(4096)
-        self.received = self.duplicates = 0
+        self.received = self.duplicates = self.payload_bytes = 0
         self.first_ns = self.last_ns = self.max_gap_ns = 0
         self.last_sequence = -1
         self.gaps: list[dict[str, float]] = []
 
-    def count(self, sequence: int, now_ns: int) -> None:
+    def count(self, sequence: int, now_ns: int, payload_bytes: int) -> None:
         """Take note of one arrival."""
         seen = self.seen
         if sequence >= len(seen):
@@ -49,6 +52,7 @@ class StreamTally:
             return
         seen[sequence] = 1
         self.received += 1
+        self.payload_bytes += payload_bytes
         if not self.first_ns:
             self.first_ns = now_ns
         else:
@@ -64,6 +68,7 @@ class StreamTally:
         return {
             "received": self.received,
             "duplicates": self.duplicates,
+            "payload_bytes": self.payload_bytes,
             "lowest_sequence": lowest,
             "highest_sequence": highest,
             "missing_count": self.seen.count(0, lowest, highest + 1),
@@ -131,12 +136,12 @@ class Subscription:
                 data = receive(2048)
                 if len(data) < size or data[:4] != traffic.MAGIC:
                     continue
-                _magic, stream, phase, _zero, sequence, _sent_ns = unpack(data)
+                _magic, stream, phase, _zero, sequence = unpack(data)
                 tally = tallies.get((stream, phase))
                 if tally is None:
                     tally = tallies[stream, phase] = StreamTally()
                 if sequence < SEQUENCE_LIMIT:
-                    tally.count(sequence, time.monotonic_ns())
+                    tally.count(sequence, time.monotonic_ns(), len(data))
         except BlockingIOError:
             pass
 

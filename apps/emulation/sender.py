@@ -13,15 +13,12 @@ import heapq
 import random
 import select
 import signal
-import socket
 import sys
 import time
 from typing import Any
 
 from apps.emulation import traffic
-from apps.emulation.namespace import network_of
 
-TTL = 16
 IDLE_S = 3600.0
 LONGEST_BURST_COUNT = 32
 LATE_NS = 10_000_000
@@ -50,20 +47,7 @@ class PacedStream:
         if payload_bytes < traffic.HEADER.size:
             raise ValueError(f"frame_bytes {self.frame_bytes} leaves no room for the header")
         self.padding = bytes(payload_bytes - traffic.HEADER.size)
-        with network_of(request.get("pid")):
-            index = socket.if_nametoindex(request["interface"])
-            self.socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-            if family is socket.AF_INET:
-                self.socket.setsockopt(
-                    socket.IPPROTO_IP, socket.IP_MULTICAST_IF, bytes(8) + index.to_bytes(4, sys.byteorder)
-                )
-                self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, request.get("ttl", TTL))
-                self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
-            else:
-                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
-                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, request.get("ttl", TTL))
-                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
-            self.socket.connect((self.group, request.get("port", traffic.DEFAULT_PORT)))
+        self.socket = traffic.open_sender(request)
 
     def begin(self, phase: int, end_ns: float, now_ns: int) -> None:
         """Start a phase, or go over to it in the flow's stride."""
@@ -88,7 +72,7 @@ class PacedStream:
             if self.next_ns > now_ns or self.next_ns >= self.end_ns:
                 return
             sent_ns = time.monotonic_ns()
-            header = traffic.HEADER.pack(traffic.MAGIC, self.number, self.phase, 0, self.sequence, sent_ns)
+            header = traffic.HEADER.pack(traffic.MAGIC, self.number, self.phase, 0, self.sequence)
             try:
                 self.socket.send(header + self.padding)
             except OSError:
@@ -198,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pattern", choices=("poisson", "constant"), default="poisson")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stream", type=int, default=0)
-    parser.add_argument("--ttl", type=int, default=TTL)
+    parser.add_argument("--ttl", type=int, default=traffic.TTL)
     parser.add_argument("--duration-s", type=float, default=10.0)
     given = parser.parse_args(arguments)
     if given.group is None:

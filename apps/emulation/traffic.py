@@ -15,11 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from apps.emulation.namespace import network_of
+
 MAGIC = b"VSRT"
-HEADER = struct.Struct("!4sIHHIQ")
-"""Magic, stream, phase, zero, sequence number within stream and phase, CLOCK_MONOTONIC nanoseconds at sending."""
+HEADER = struct.Struct("!4sIHHI")
+"""Magic, stream, phase, zero, sequence number within stream and phase: the shortest frame has room for it (IPv4)."""
 
 DEFAULT_PORT = 5001
+TTL = 16
 DEFAULT_FRAME_BYTES = 1250
 FRAME_OVERHEAD_BYTES = {socket.AF_INET: 14 + 20 + 8, socket.AF_INET6: 14 + 40 + 8}
 BUFFER_BYTES = 8 << 20
@@ -78,6 +81,26 @@ def open_wire(interface: str) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     sock.bind((interface, ETH_P_ALL))
+    return sock
+
+
+def open_sender(request: dict[str, Any]) -> socket.socket:
+    """Return a socket that sends to the request's `group` by its `interface`, in the network of `pid` if given."""
+    group: str = request["group"]
+    family = family_of(group)
+    with network_of(request.get("pid")):
+        index = socket.if_nametoindex(request["interface"])
+        sock = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        if family is socket.AF_INET:
+            chosen = bytes(8) + index.to_bytes(4, sys.byteorder)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, chosen)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, request.get("ttl", TTL))
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+        else:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, request.get("ttl", TTL))
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
+        sock.connect((group, request.get("port", DEFAULT_PORT)))
     return sock
 
 

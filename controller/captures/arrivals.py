@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from math import log10, sqrt
+from math import sqrt
 from typing import Any
+
+from controller.captures.time_bins import TimeBins
 
 SIZE_BOUNDS = (64, 127, 255, 511, 1023, 1518)
 """Upper ends of the classes of sizes, of frames with their check sequence (RFC 2819, etherStatsPkts64Octets etc.)."""
@@ -14,15 +15,9 @@ WINDOWS_NS = (10_000_000, 100_000_000, 1_000_000_000)
 FEWEST_WINDOWS = 10
 """Of fewer windows no dispersion is told."""
 
-GAP_BINS_PER_DECADE = 50
-"""A quantile of gaps is told to 2.3 %: by the middle of a bin."""
-
 MOST_STEPS = 512
 SHORTEST_STEP_NS = 1_000_000
 """Of the course of a rate: so many steps at most, none shorter."""
-
-_SHORTEST_NS = 100
-_QUANTILES = (50, 95, 99)
 
 
 class _WindowCounts:
@@ -115,8 +110,7 @@ class ArrivalTally:
         self.frame_count = self.size_bytes = self.first_ns = self.last_ns = self.backward_count = 0
         self._smallest_bytes = self._largest_bytes = self._size_squares = 0
         self._classes = [0] * (len(SIZE_BOUNDS) + 1)
-        self._gaps: Counter[int] = Counter()
-        self._longest_gap_ns = 0
+        self._gaps = TimeBins()
         self._gap_squares = 0.0
         self._course = _RateSeries()
         self._windows = tuple(_WindowCounts(width_ns) for width_ns in WINDOWS_NS)
@@ -131,10 +125,8 @@ class ArrivalTally:
             if gap_ns < 0:
                 self.backward_count += 1
                 gap_ns, at_ns = 0, self.last_ns
-            self._gaps[_gap_bin(gap_ns)] += 1
+            self._gaps.count(gap_ns)
             self._gap_squares += gap_ns * gap_ns
-            if gap_ns > self._longest_gap_ns:
-                self._longest_gap_ns = gap_ns
             if size_bytes < self._smallest_bytes:
                 self._smallest_bytes = size_bytes
             elif size_bytes > self._largest_bytes:
@@ -188,7 +180,7 @@ class ArrivalTally:
 
     def gap_counts(self) -> list[tuple[float, int]]:
         """Return gaps as pairs of seconds (the middle of a bin) and how many there were."""
-        return [(_bin_middle_s(number), count) for number, count in sorted(self._gaps.items())]
+        return self._gaps.counts()
 
     def size_counts(self) -> list[int]:
         """Return how many frames there were of each class of `SIZE_BOUNDS`, and larger ones."""
@@ -206,28 +198,8 @@ class ArrivalTally:
         gaps = self.frame_count - 1
         if gaps < 1:
             return None
-        longest_ms, mean_ms = self._longest_gap_ns / 1e6, 1000 * lasted_s / gaps
+        mean_ms = 1000 * lasted_s / gaps
         variance = max(0.0, self._gap_squares / gaps / 1e12 - mean_ms * mean_ms)
-        told: dict[str, Any] = {"mean_ms": round(mean_ms, 6)}
-        for quantile in _QUANTILES:
-            told[f"p{quantile}_ms"] = round(min(1000 * _quantile_s(self._gaps, gaps * quantile / 100), longest_ms), 6)
-        told["max_ms"] = round(longest_ms, 6)
+        told: dict[str, Any] = {"mean_ms": round(mean_ms, 6), **self._gaps.document()}
         told["variation"] = round(sqrt(variance) / mean_ms, 4) if mean_ms else None
         return told
-
-
-def _gap_bin(gap_ns: int) -> int:
-    return int(GAP_BINS_PER_DECADE * log10(gap_ns / _SHORTEST_NS)) + 1 if gap_ns > _SHORTEST_NS else 0
-
-
-def _bin_middle_s(number: int) -> float:
-    return 0.0 if not number else _SHORTEST_NS * 1e-9 * float(10 ** ((number - 0.5) / GAP_BINS_PER_DECADE))
-
-
-def _quantile_s(bins: Counter[int], rank: float) -> float:
-    passed = number = 0
-    for number in sorted(bins):
-        passed += bins[number]
-        if passed >= rank:
-            break
-    return _bin_middle_s(number)

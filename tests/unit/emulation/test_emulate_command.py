@@ -8,6 +8,7 @@ from apps.cli.main import main
 from apps.emulation.experiment import Conditions, policy_text
 from apps.emulation.plan import ExperimentPlan
 from apps.fabric_file import FabricFile
+from capture_files import data, pcap
 from controller.config.load import load_policy
 from topology.graph import Graph
 
@@ -22,6 +23,12 @@ EXAMPLE = Path(__file__).parents[3] / "policies" / "example.yaml"
         (["avalanche24", "--warmup-s", "-1"], "--warmup-s: -1 is not within"),
         (["avalanche24", "--openflow", "1.0"], "add --no-capacities"),
         (["nowhere.yaml"], "nowhere.yaml: No such file or directory"),
+        ([], "what is to be run? A scenario, `avalanche24`, or --replay with a capture"),
+        (["avalanche24", "--speed", "2"], "--speed is that of a replay: add --replay"),
+        (["avalanche24", "--replay", "x.pcap", "--duration-s", "2"], "--duration-s: a replay lasts as long as"),
+        (["--replay", "x.pcap"], "x.pcap: No such file or directory"),
+        (["avalanche24", "--replay", "x.pcap"], "x.pcap: No such file or directory"),
+        (["avalanche24", "--replay", "x.pcap", "--speed", "0"], "'0' is no number from 0.01 to 100"),
     ],
 )
 def test_bad_input_is_told_and_exits_with_2(
@@ -31,6 +38,18 @@ def test_bad_input_is_told_and_exits_with_2(
     told = capsys.readouterr()
     assert message in told.err
     assert told.out == ""
+
+
+def test_a_capture_that_cannot_be_replayed_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "feed.pcap"
+    path.write_bytes(pcap([(0, data("239.1.1.1")), (10**9, data("239.1.1.1"))]))
+    assert main(["emulate", "avalanche24", "--replay", str(path)]) == 2
+    assert f"{path}: the scenario's `addresses` say for nobody" in capsys.readouterr().err
+    assert main(["emulate", "--replay", str(path)]) == 2
+    assert f"{path}: nobody asks for one of its groups" in capsys.readouterr().err
+    path.write_bytes(path.read_bytes()[:-3])
+    assert main(["emulate", "avalanche24", "--replay", str(path)]) == 2
+    assert f"{path}: byte 198, frame 2: the file is cut" in capsys.readouterr().err
 
 
 def test_faults_of_a_scenario_are_told_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
