@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import OperationFailed, emit_json, emit_table
+from apps.cli.doctor_latency import costly_settings
 from apps.cli.perf_console import scaled
 from apps.cli.reach import add_source, open_source
 from controller.rules.pipeline import OPENFLOW_1_0
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read what the controller tells, and say what of it is to be looked at."""
     source = open_source(args)
-    snapshot = next(source.follow(("status", *SECTIONS), beside=("policy", "alarms", "classes", "tables")))
+    snapshot = next(source.follow(("status", *SECTIONS), beside=("policy", "alarms", "classes", "tables", "runs")))
     if not snapshot.section("status").documents:
         raise OperationFailed("the controller does not tell its status yet: ask again in a moment")
     called = SnapshotNames(snapshot)
@@ -117,6 +118,19 @@ def _policy(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
         yield Finding("default-allow", text, "Write rules, then set `default: deny`: docs/how-to/write-a-policy.md.")
 
 
+def _latency(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
+    document = snapshot.section("policy").documents.get("policy")
+    fields = {} if document is None else document.fields
+    for each in costly_settings(fields.get("text") or ""):
+        place = f"{fields.get('path') or 'policy'}:{each.line}: " if each.line else ""
+        yield Finding("latency", f"{place}{each.field}: {each.cost}.", f"{each.cure}.")
+    for document in snapshot.section("runs").documents.values():
+        run = document.fields
+        if (run.get("run"), run.get("state")) == ("profile", "running"):
+            text = f"The profile {run.get('name')} runs, and a join takes a tenth longer meanwhile."
+            yield Finding("latency", text, "`vsrt profile stop` ends it before its time.")
+
+
 def _alarms(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
     alarms = [document.fields for document in snapshot.section("alarms").documents.values()]
     waiting = [fields for fields in alarms if not fields.get("acknowledged_by")]
@@ -163,6 +177,6 @@ def _distinct(documents: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
 
 LOOKS: tuple[Callable[[Snapshot, SnapshotNames], Iterator[Finding]], ...] = (
     *(_no_switches, _away, _not_in_sync, _plain_tcp, _openflow_1_0),
-    *(_policy, _alarms, _classes, _tables),
+    *(_policy, _alarms, _classes, _tables, _latency),
 )
 """What is looked at, in the order in which it is told."""

@@ -168,6 +168,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt trace scenario feed.pcap -o feed.yaml", "on the smallest FatTree with room for all hosts"),
         ("vsrt trace scenario feed.pcap --topology fabric.json --receivers 3", "three hosts receive each group"),
     ),
+    "vsrt latency": (
+        ("vsrt latency", "ten seconds: echoes, barriers, and the joins that come"),
+        ("vsrt latency --for 1m --json", "for a script: status 1 where a switch answers no echo"),
+    ),
     "vsrt profile": (
         ("vsrt profile start --for 10m", "the running controller notes what its operations take"),
         ("vsrt profile report before.parquet --html before.html", "figures and plots of them"),

@@ -26,6 +26,7 @@ COMMANDS = {
     "do": "have a running controller change a setting or do something once",
     "maintain": "drain, upgrade and watch the switches of a fabric in turn, so that streams go on",
     "profile": "note from when to when joins, repairs, polls and the like last, and report it, with plots",
+    "latency": "say where the time of joins goes in the running controller and its switches, in segments that add up",
     "storm": "play switches whose hosts join in a storm against a controller, and say whether it keeps a goal",
     "check": "compare what switches hold with what they shall, and repair it if asked",
     "doctor": "say what of a running controller, its switches and its policy is to be looked at",

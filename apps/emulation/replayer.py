@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from apps.emulation import traffic
-from controller.captures.time_bins import TimeBins
+from controller.time_bins import TimeBins
 
 RECORD = struct.Struct("=QII")
 """Nanoseconds from the first packet, stream, and bytes of the whole Ethernet frame without its check sequence."""

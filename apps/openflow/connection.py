@@ -99,6 +99,8 @@ class Connection:
         self.heard_s = reactor.now_s
         self.is_up = False
         """Whether the switch has finished its handshake."""
+        self.echo_answered: Callable[[int, int], None] | None = None
+        """Told of answers to `ask_echo`, by datapath id and transaction id."""
         self.cut_because: str | None = None
         self.waiting_bytes = 0
         self._socket = datapath.socket
@@ -283,6 +285,8 @@ class Connection:
     def _received(self, version: int, kind: int, length: int, xid: int, message: bytes) -> None:
         if self.is_up:
             if kind == ECHO_REPLY:
+                if self.echo_answered is not None:
+                    self.echo_answered(self.datapath.id, xid)
                 return
             if kind == ECHO_REQUEST:
                 self.send(HEADER.pack(version, ECHO_REPLY, length, xid) + message[HEADER.size :])
@@ -297,6 +301,13 @@ class Connection:
         self._give(self.datapath, version, kind, length, xid, message)
 
     # The end
+
+    def ask_echo(self, xid: int) -> bool:
+        """Ask a switch for an echo, of which `echo_answered` is told; False where it is not connected whole."""
+        if not self.is_up or self._is_closed:
+            return False
+        self.send(HEADER.pack(self.datapath.ofproto.OFP_VERSION, ECHO_REQUEST, HEADER.size, xid))
+        return True
 
     def look_after(self, now: float, echo_interval_s: float, unanswered: int) -> None:
         """Ask a switch that is silent whether it is there, and end what leads nowhere; on the loop.

@@ -18,6 +18,7 @@ from apps.actions import logged
 from apps.function_watch import FunctionWatch, Looker
 from apps.openflow.app_watch import AppWatch, Watcher
 from apps.openflow.framework import DATAPATHS, SWITCHES
+from apps.openflow.live_latency import LiveLatency
 from apps.openflow.live_profile import LiveProfile
 from apps.openflow.live_runs import LiveRuns
 from apps.openflow.loop_samples import LoopProfile, LoopTimer
@@ -57,6 +58,9 @@ PROBE_ENDED = "probe-ended"
 
 FUNCTIONS = FunctionWatch(LoadedFunctions(), time.perf_counter_ns)
 """Who looks at functions of this process."""
+
+
+Action = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class _Part:
@@ -239,6 +243,7 @@ class LiveProbes:
         self._keeper: App | None = None
         self._actions: _LoopLog | None = None
         self._profile = LiveProfile(self._apps, self._watched_of)
+        self._latency = LiveLatency(self._apps, self._watched_of)
         self._runs = LiveRuns(lambda: self._profile.shown()["profile"])
         self._followed: StatusServer | None = None
         self._logger = logging.getLogger("vsrt")
@@ -252,8 +257,10 @@ class LiveProbes:
             self._keeper = app
         if self._server is None:
             views = {"probes": self._list, "profile": self._profile.shown}
-            actions = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
+            actions: dict[str, Action] = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
             actions |= {name: partial(self._ask_profile, name) for name in ("profile-start", "profile-stop")}
+            latency = self._latency
+            actions |= {"latency-start": latency.begin, "latency-look": latency.look, "latency-stop": latency.end}
             self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
             self._server.start()
             self._followed = StatusServer(
@@ -273,6 +280,7 @@ class LiveProbes:
         name = app.name.lower()
         if name in self._apps:
             self._profile.app_left(app)
+            self._latency.app_left(app)
         if self._apps.pop(name, None) is None:
             return
         for probe in self._running():

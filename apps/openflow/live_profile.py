@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from apps.log_keeper import LogKeeper
 from apps.openflow.app_watch import AppWatch
@@ -74,10 +74,20 @@ _MORE = 1
 STOPPED, TIME_OVER, FULL = "it was stopped", "its time is over", f"it has {MOST_SPANS:,} spans"
 
 
-class _LoopPart:
-    """A profile on one loop; all of it is used on that loop alone."""
+class SpanTaker(Protocol):
+    """Who takes the spans of a loop."""
 
-    def __init__(self, live: LiveProfile, app: App) -> None:
+    def handed_over(self, part: LoopPart) -> None:
+        """Take those that have ended, of the part's collector; on that loop."""
+
+    def core_of(self, name: str) -> Any:
+        """Return the core of an app, None where it does not run."""
+
+
+class LoopPart:
+    """Spans of one loop for who takes them; all of it is used on that loop alone."""
+
+    def __init__(self, live: SpanTaker, app: App) -> None:
         self.app = app
         self.collector = SpanCollector()
         self.deadline_s = 0.0
@@ -89,7 +99,7 @@ class _LoopPart:
         self._looks_at_tables = False
 
     def attach(self, apps: Mapping[str, App], watched: Callable[[str], AppWatch]) -> None:
-        """Look from here on at the apps of the loop, unless the profile has ended already."""
+        """Look from here on at the apps of the loop, unless that has ended already."""
         if self.detached.is_set():
             return
         self._is_attached = True
@@ -160,7 +170,7 @@ class _LoopPart:
 
         def audited(effect: Audit) -> None:
             if effect.decision.admit and effect.role is Role.RECEIVER and effect.group is not None:
-                collector.joined(effect.host.dpid, effect.host.port_no, effect.group)
+                collector.joined(effect.host.dpid, effect.host.port_no, effect.group, clock())
 
         def began(operation: Operation, subject: str) -> None:
             collector.turned_away()
@@ -245,7 +255,7 @@ class _ProfileRun:
         self.figures = LiveFigures()
         self.spans = 0
         self.missed = 0
-        self.parts: list[_LoopPart] = []
+        self.parts: list[LoopPart] = []
         self.waiting: deque[list[Span]] = deque()
         self.stopping, self.closed = Event(), Event()
 
@@ -327,7 +337,7 @@ class LiveProfile:
         loops: dict[str, App] = {}
         for app in self._apps.values():
             loops.setdefault(app.reactor.name, app)
-        run.parts = [_LoopPart(self, app) for app in loops.values()]
+        run.parts = [LoopPart(self, app) for app in loops.values()]
         hub.spawn(self._write, run, file)
         try:
             for part in run.parts:
@@ -360,7 +370,7 @@ class LiveProfile:
                 self._end_soon(run, f"{name} ended")
             run.closed.wait(CLOSE_S)
 
-    def handed_over(self, part: _LoopPart) -> None:
+    def handed_over(self, part: LoopPart) -> None:
         """Take the spans of a loop that have ended; on that loop."""
         run = self._run
         if run is not None:

@@ -255,6 +255,19 @@ class Southbound:
         """Look after a connection no more; on the loop."""
         self._connections.discard(connection)
 
+    def ask_echoes(self, xid: int, answered: Callable[[int, int], None] | None) -> list[int]:
+        """Ask every switch for an echo, and return their datapath ids; on the loop.
+
+        `answered` is told of each answer by datapath id and `xid`, from 1; None has nobody told any more, and nobody
+        asked.
+        """
+        asked = []
+        for connection in tuple(self._connections):
+            connection.echo_answered = answered
+            if answered is not None and connection.ask_echo(xid):
+                asked.append(connection.datapath.id)
+        return asked
+
     def ask_silent(self, echo_interval_s: float, unanswered: int) -> None:
         """Have switches that are silent for so long asked whether they are there, at most so often in vain."""
         self._echo_interval_s, self._unanswered = echo_interval_s, unanswered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from controller.captures.time_bins import TimeBins
+from controller.time_bins import TimeBins
 
 SIZE_BOUNDS = (64, 127, 255, 511, 1023, 1518)
 """Upper ends of the classes of sizes, of frames with their check sequence (RFC 2819, etherStatsPkts64Octets etc.)."""

@@ -26,7 +26,10 @@ LONGEST_LEAVE_S = 15.0
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A join or a leave under way: `sent_s` and `xid` once the edits that it waits for were sent."""
+    """A join or a leave under way: `sent_s` and `xid` once the edits that it waits for were sent.
+
+    `decided_s` is when the core had decided on a join.
+    """
 
     operation: Operation
     dpid: int
@@ -34,6 +37,7 @@ class _Asked:
     group: bytes
     begun_s: float
     taken_s: float
+    decided_s: float | None = None
     sent_s: float | None = None
     xid: int = 0
 
@@ -106,11 +110,11 @@ class SpanCollector:
         """Take it that something else than a packet is taken: what follows is not of the last one."""
         self._packet = None
 
-    def joined(self, dpid: int, port_no: int, group: bytes) -> None:
-        """Take it that a host was admitted; nothing where no packet of its port asked for it."""
+    def joined(self, dpid: int, port_no: int, group: bytes, now: float) -> None:
+        """Take it that a host was admitted, which is done now; nothing where no packet of its port asked for it."""
         packet = self._packet
         if packet is not None and (packet.dpid, packet.port_no) == (dpid, port_no):
-            self._ask(Operation.JOIN, packet, group)
+            self._ask(Operation.JOIN, packet, group, now)
 
     def left(self, group: bytes) -> None:
         """Take it that the host of the packet that is taken wants a group, or sources of it, no more."""
@@ -122,11 +126,11 @@ class SpanCollector:
                 return  # hosts say it twice
         self._ask(Operation.LEAVE, packet, group)
 
-    def _ask(self, operation: Operation, packet: _Packet, group: bytes) -> None:
+    def _ask(self, operation: Operation, packet: _Packet, group: bytes, decided_s: float | None = None) -> None:
         if self._asked_count >= OPEN_BOUND:
             self.missed += 1
             return
-        asked = _Asked(operation, packet.dpid, packet.port_no, group, packet.there_s, packet.taken_s)
+        asked = _Asked(operation, packet.dpid, packet.port_no, group, packet.there_s, packet.taken_s, decided_s)
         self._asked.setdefault((packet.dpid, group), []).append(asked)
         self._asked_count += 1
 
@@ -172,10 +176,10 @@ class SpanCollector:
         sent_s = asked.sent_s
         waits = SpanWaits(asked.taken_s - asked.begun_s)
         if sent_s is not None:
-            waits = SpanWaits(
-                waits.loop_s, sent_s - asked.taken_s, now - sent_s if outcome is SpanOutcome.DONE else None
-            )
-        self._add(Span(asked.operation, asked.subject, asked.begun_s, now, waits, outcome))
+            switch_s = now - sent_s if outcome is SpanOutcome.DONE else None
+            core_s = None if asked.decided_s is None else asked.decided_s - asked.taken_s
+            waits = SpanWaits(waits.loop_s, sent_s - asked.taken_s, switch_s, None, core_s)
+        self._add(Span(asked.operation, asked.subject, asked.begun_s, now, waits, outcome, asked.dpid))
 
     # What ends when switches hold what they shall
 

@@ -45,7 +45,8 @@ class Span(NamedTuple):
     """An operation; times are seconds of a clock that is never set.
 
     `waits` are for the controller's loop to come to it, for the controller to send what is to be sent, for the
-    switch to confirm it, and for the disk; None where it is not known, or none is waited for.
+    switch to confirm it, and for the disk; None where it is not known, or none is waited for. `dpid` is the switch
+    that it is about, None where it is about none, or several.
     """
 
     operation: Operation
@@ -54,15 +55,20 @@ class Span(NamedTuple):
     ended_s: float
     waits: SpanWaits
     outcome: SpanOutcome
+    dpid: int | None = None
 
 
 class SpanWaits(NamedTuple):
-    """What an operation waited for, in seconds; None where that is not known, or not waited for."""
+    """What an operation waited for, in seconds; None where that is not known, or not waited for.
+
+    `core_s`, of joins, is the part of `controller_s` until the core had decided: the rest is for edits to be sent.
+    """
 
     loop_s: float | None = None
     controller_s: float | None = None
     switch_s: float | None = None
     disk_s: float | None = None
+    core_s: float | None = None
 
 
 LONGEST_S = 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import network_of
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from how_to import blocks
 from topology.generators import make
 
 pytestmark = pytest.mark.emulation
@@ -26,7 +28,7 @@ def captured(path: Path, framework: Framework, policy: Path) -> int:
         controller.wait_discovered(fabric)
         fabric.announce()
         with network_of(fabric.pid("h5")):
-            command = ("tcpdump", "-i", fabric.interface("h5"), "-n", "-U", "-w", str(path))
+            command = ("tcpdump", "-i", fabric.interface("h5"), "-n", "-U", "-s", "128", "-w", str(path))
             watch = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert watch.stderr is not None
         with watch:
@@ -44,23 +46,26 @@ def captured(path: Path, framework: Framework, policy: Path) -> int:
         return int(streams["1:0"]["received"])
 
 
-def test_a_capture_is_replayed_packet_for_packet(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], framework: Framework
+def test_a_capture_is_replayed_packet_for_packet_by_the_guide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], framework: Framework
 ) -> None:
-    capture, scenario, policy = tmp_path / "feed.pcap", tmp_path / "feed.yaml", tmp_path / "policy.yaml"
+    monkeypatch.chdir(tmp_path)
+    inspect, make_scenario, replay_it = (
+        shlex.split(block.removeprefix("sudo "))[1:] for block in blocks("replay-a-capture.md")
+    )
+    capture, policy = tmp_path / "feed.pcap", tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: allow\n")
     count = captured(capture, framework, policy)
     assert count > 500
-    assert main(["trace", "inspect", str(capture), "--json"]) == 0
+    assert main([*inspect, "--json"]) == 0
     groups = {each["group"]: each for each in json.loads(capsys.readouterr().out)["groups"]}
     group = groups[GROUP]
     assert (group["frames"], group["bytes"]) == (count, count * 1250)
     assert (group["hosts"], group["joins"], group["leaves"]) == (1, 1, 1)
     assert [each["address"] for each in group["senders"]] == ["10.0.0.1"]
-    assert main(["trace", "scenario", str(capture), "-o", str(scenario)]) == 0
+    assert main(make_scenario) == 0
     capsys.readouterr()
-    arguments = ["emulate", str(scenario), "--replay", str(capture), "--framework", framework, "--json"]
-    assert main([*arguments, "--speed", "2"]) == 0
+    assert main([*replay_it, "--framework", framework, "--json", "--speed", "2"]) == 0
     result = json.loads(capsys.readouterr().out)
     (entry,) = result["receivers"]
     assert (entry["sent"], entry["received"], entry["duplicates"]) == (count, count, 0)

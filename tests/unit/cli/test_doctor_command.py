@@ -18,7 +18,14 @@ POLICY = {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_
 
 def healthy():
     """Return the documents of a fabric of which there is nothing to tell."""
-    documents = {**multicast_documents(), "alarms": {}, "policy": {"policy": POLICY}, "classes": {}, "tables": {}}
+    documents = {
+        **multicast_documents(),
+        "alarms": {},
+        "policy": {"policy": POLICY},
+        "classes": {},
+        "tables": {},
+        "runs": {},
+    }
     documents["switches"] = {
         key: {**fields, "encrypted": True, "drained": False} for key, fields in documents["switches"].items()
     }
@@ -152,3 +159,65 @@ def test_tables_that_are_short_of_entries_are_told(controller, doctor):
     findings = found(doctor("--json"))
     assert set(findings) == {"tables-short"}
     assert findings["tables-short"]["dpids"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said", "advice"),
+    [
+        (
+            "edits: {window: fixed}",
+            "2: edits.window: a join at a switch that is programmed anew waits",
+            "`window: line`",
+        ),
+        ("edits: {delay_s: 1.5}", "2: edits.delay_s: a join may wait 1.5 s", "`delay_s: 0.25` or less"),
+        (
+            "discovery: {lldp_interval_s: 10}",
+            "2: discovery.lldp_interval_s: a link that dies",
+            "`lldp_interval_s: 2`",
+        ),
+        (
+            "multicast:\n  querier: {last_member_interval_s: 5}",
+            "3: multicast.querier.last_member_interval_s: a port is sent a group for 10 s",
+            "`multicast.fast_leave`",
+        ),
+        (
+            "multicast:\n  querier: {last_member_count: 4}",
+            "multicast.querier.last_member_interval_s: a port is sent a group for 4 s",
+            "`multicast.fast_leave`",
+        ),
+        ("limits: {groups_per_port: 500}", "limits.reports_per_second_per_port: a port may be in 500", ": 500`"),
+        ("overcommit: {mode: swap}", "2: overcommit.mode: the first packets of a group", "`vsrt do pin GROUP`"),
+        ("cluster: {engine: etcd, lease_s: 20}", "2: cluster.lease_s: after a controller dies", "`lease_s: 3`"),
+    ],
+)
+def test_settings_that_cost_latency_are_told_with_line_and_cure(controller, doctor, lines, said, advice):
+    controller.documents["policy"]["policy"] = {**POLICY, "text": f"version: 1\n{lines}\ndefault: deny\n"}
+    findings = found(doctor("--json"))
+    assert set(findings) == {"latency"}
+    assert said in findings["latency"]["text"]
+    assert advice in findings["latency"]["advice"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "edits: {window: aimd, delay_s: 0.1}",
+        "multicast: {fast_leave: true, querier: {last_member_interval_s: 5}}",
+        "limits: {groups_per_port: 500, reports_per_second_per_port: 500}",
+        "overcommit: {mode: tenants}",
+        "cluster: {lease_s: 20}",
+        "edits: [",
+        "",
+    ],
+)
+def test_settings_that_cost_none_are_not_told(controller, doctor, lines):
+    controller.documents["policy"]["policy"] = {**POLICY, "text": f"version: 1\n{lines}\n"}
+    assert found(doctor("--json")) == {}
+
+
+def test_a_profile_that_runs_costs_latency(controller, doctor):
+    controller.documents["runs"] = {"profile": {"run": "profile", "name": "noon", "state": "running"}}
+    findings = found(doctor("--json"))
+    assert findings["latency"]["text"].startswith("The profile noon runs")
+    controller.documents["runs"]["profile"]["state"] = "ended"
+    assert found(doctor("--json")) == {}

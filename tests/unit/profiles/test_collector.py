@@ -36,7 +36,7 @@ def told(span: Span) -> tuple[Any, ...]:
 
 def join(spans: SpanCollector, group: bytes = GROUP, at: tuple[int, int] = (3, 7), now: float = 10.0) -> None:
     spans.packet_taken(*at, now - 0.25, now)
-    spans.joined(*at, group)
+    spans.joined(*at, group, now + 0.0625)
 
 
 def test_a_join_ends_when_its_own_switch_confirms_the_output_to_its_port() -> None:
@@ -51,7 +51,7 @@ def test_a_join_ends_when_its_own_switch_confirms_the_output_to_its_port() -> No
     assert spans.take() == []
     spans.confirmed(3, 7, 12.0)
     (span,) = spans.take()
-    assert told(span) == (Operation.JOIN, "239.1.1.1 at 3:7", SpanOutcome.DONE, 2.25, [0.25, 0.5, 1.5, None])
+    assert told(span) == (Operation.JOIN, "239.1.1.1 at 3:7", SpanOutcome.DONE, 2.25, [0.25, 0.5, 1.5, None, 0.0625])
     spans.confirmed(3, 10, 13.0)
     assert spans.take() == []
     assert spans.open_count == 0
@@ -59,12 +59,12 @@ def test_a_join_ends_when_its_own_switch_confirms_the_output_to_its_port() -> No
 
 def test_who_is_admitted_without_a_packet_of_its_own_is_no_join() -> None:
     spans = SpanCollector()
-    spans.joined(3, 7, GROUP)
+    spans.joined(3, 7, GROUP, 9.0)
     spans.packet_taken(3, 6, 9.0, 9.0)
-    spans.joined(3, 7, GROUP)
+    spans.joined(3, 7, GROUP, 9.0)
     spans.packet_taken(3, 7, 9.0, 9.0)
     spans.turned_away()
-    spans.joined(3, 7, GROUP)
+    spans.joined(3, 7, GROUP, 9.0)
     assert spans.open_count == 0
 
 
@@ -81,7 +81,7 @@ def test_a_leave_waits_for_an_entry_without_its_port_and_not_for_a_sender_s() ->
     spans.edits_sent(edits(3, 5, put(GROUP, 8)), 12.0)
     spans.confirmed(3, 6, 12.5)
     (span,) = spans.take()
-    assert told(span) == (Operation.LEAVE, "239.1.1.1 at 3:7", SpanOutcome.DONE, 2.5, [0.0, 2.0, 0.5, None])
+    assert told(span) == (Operation.LEAVE, "239.1.1.1 at 3:7", SpanOutcome.DONE, 2.5, [0.0, 2.0, 0.5, None, None])
     spans.left(GROUP)
     spans.edits_sent(edits(3, 8, remove(GROUP)), 13.0)
     spans.confirmed(3, 9, 13.5)
@@ -96,7 +96,13 @@ def test_a_join_at_a_switch_that_holds_all_has_changed_nothing_and_took_no_longe
     assert spans.take() == []
     spans.look({4}, 10.06)
     (span,) = spans.take()
-    assert told(span) == (Operation.JOIN, "239.1.1.1 at 3:7", SpanOutcome.NO_EDITS, 0.25, [0.25, None, None, None])
+    assert told(span) == (
+        Operation.JOIN,
+        "239.1.1.1 at 3:7",
+        SpanOutcome.NO_EDITS,
+        0.25,
+        [0.25, None, None, None, None],
+    )
     spans.look({4}, 10.0 + LONGEST_S)
     assert [each.outcome for each in spans.take()] == [SpanOutcome.UNFINISHED]
 
@@ -172,11 +178,11 @@ def test_polls_commits_and_steps_have_their_waits() -> None:
     spans.stepped(4, "failed", False, 9.0)
     spans.stepped(4, "failed", False, 9.5)
     assert [told(each) for each in spans.take()] == [
-        (Operation.POLL, "3 port", SpanOutcome.DONE, 0.5, [None, None, 0.5, None]),
-        (Operation.JOURNAL, "12 entries", SpanOutcome.DONE, 1.0, [None, 0.25, None, 0.75]),
-        (Operation.JOURNAL, "1 entries", SpanOutcome.FAILED, 1.0, [None, 0.25, None, 0.75]),
-        (Operation.CAMPAIGN_STEP, "4 draining", SpanOutcome.DONE, 2.0, [None] * 4),
-        (Operation.CAMPAIGN_STEP, "4 hook", SpanOutcome.FAILED, 2.0, [None] * 4),
+        (Operation.POLL, "3 port", SpanOutcome.DONE, 0.5, [None, None, 0.5, None, None]),
+        (Operation.JOURNAL, "12 entries", SpanOutcome.DONE, 1.0, [None, 0.25, None, 0.75, None]),
+        (Operation.JOURNAL, "1 entries", SpanOutcome.FAILED, 1.0, [None, 0.25, None, 0.75, None]),
+        (Operation.CAMPAIGN_STEP, "4 draining", SpanOutcome.DONE, 2.0, [None] * 5),
+        (Operation.CAMPAIGN_STEP, "4 hook", SpanOutcome.FAILED, 2.0, [None] * 5),
     ]
     assert spans.open_count == 0
 

@@ -15,20 +15,26 @@ QUANTILES = (50, 95, 99)
 
 
 class TimeBins:
-    """Times of 0 and more nanoseconds; `longest_ns` is told as it was."""
+    """Times of 0 and more nanoseconds; `longest_ns` and the sum of all, `total_ns`, are told as they were."""
 
-    __slots__ = ("_bins", "longest_ns")
+    __slots__ = ("_bins", "longest_ns", "time_count", "total_ns")
 
     def __init__(self) -> None:
-        self.longest_ns = 0
+        self.longest_ns = self.total_ns = self.time_count = 0
         self._bins: Counter[int] = Counter()
 
     def count(self, time_ns: int) -> None:
         """Count one."""
         number = int(BINS_PER_DECADE * log10(time_ns / SHORTEST_NS)) + 1 if time_ns > SHORTEST_NS else 0
         self._bins[number] += 1
+        self.time_count += 1
+        self.total_ns += time_ns
         if time_ns > self.longest_ns:
             self.longest_ns = time_ns
+
+    def mean_ms(self) -> float | None:
+        """Return the mean in milliseconds, None of none."""
+        return self.total_ns / self.time_count / 1e6 if self.time_count else None
 
     def counts(self) -> list[tuple[float, int]]:
         """Return seconds (the middle of a bin) and how many times were in it, in order."""
@@ -41,7 +47,7 @@ class TimeBins:
         return {**told, "max_ms": round(longest_ms, 6)}
 
     def _quantile_ms(self, quantile: int) -> float:
-        rank, passed = self._bins.total() * quantile / 100, 0
+        rank, passed = self.time_count * quantile / 100, 0
         for middle_s, count in self.counts():
             passed += count
             if passed >= rank:

@@ -1,0 +1,139 @@
+"""Where the time goes between hosts' reports and switches, switch by switch, in segments that add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.profiles.spans import Operation, Span, SpanOutcome
+from controller.time_bins import TimeBins
+
+OPEN_BOUND = 65_536
+"""Batches of edits, and echoes, that wait for an answer at a time at most; those beyond are not timed."""
+
+SWITCHES_BOUND = 65_536
+LOOP, CORE, EDITS, BARRIER = "loop", "core", "edits", "barrier"
+
+JOIN_SEGMENTS = (LOOP, CORE, EDITS, BARRIER)
+"""The way of a join in the controller, one segment after the other: together they are the whole."""
+
+
+class _SwitchTimes:
+    __slots__ = ("barrier", "echo", "join", "segments", "unanswered")
+
+    def __init__(self) -> None:
+        self.echo, self.barrier, self.join = TimeBins(), TimeBins(), TimeBins()
+        self.segments = {name: TimeBins() for name in JOIN_SEGMENTS}
+        self.unanswered = 0
+
+
+class LatencyFigures:
+    """Times by switch; all given in seconds of a clock that is never set.
+
+    An echo goes to a switch and back, and nobody but its agent has a part in it. `barrier` is from when edits were
+    sent to when the switch had confirmed them. A join's segments are: until the loop took the packet-in that was
+    there (`loop`), until the core had decided (`core`), until the edits that serve the host's port were sent
+    (`edits`: others are before them in the switch's window), until the switch had confirmed them (`barrier`).
+
+    Attributes
+    ----------
+    missed_count
+        What found no room, and was not timed.
+    others_count
+        Joins that changed nothing at a switch, failed, or were not done: they are in no time.
+    """
+
+    def __init__(self) -> None:
+        self.missed_count = self.others_count = 0
+        self._switches: dict[int, _SwitchTimes] = {}
+        self._echoes: dict[int, tuple[int, float]] = {}
+        self._batches: dict[tuple[int, int], float] = {}
+
+    def _of(self, dpid: int) -> _SwitchTimes | None:
+        found = self._switches.get(dpid)
+        if found is None and len(self._switches) < SWITCHES_BOUND:
+            found = self._switches[dpid] = _SwitchTimes()
+        if found is None:
+            self.missed_count += 1
+        return found
+
+    def echo_asked(self, dpid: int, xid: int, now: float) -> None:
+        """Take it that a switch is asked for an echo; one that it was asked for before is unanswered still."""
+        times = self._of(dpid)
+        if times is not None:
+            times.unanswered += dpid in self._echoes
+            self._echoes[dpid] = xid, now
+
+    def echo_answered(self, dpid: int, xid: int, now: float) -> None:
+        """Take it that an echo came back; one that is late is not timed."""
+        asked = self._echoes.get(dpid)
+        if asked is not None and asked[0] == xid:
+            del self._echoes[dpid]
+            self._switches[dpid].echo.count(_ns(now - asked[1]))
+
+    def edits_sent(self, dpid: int, xid: int, now: float) -> None:
+        """Take it that edits went to a switch with a barrier behind them, whose transaction id is `xid`."""
+        if len(self._batches) >= OPEN_BOUND:
+            self.missed_count += 1
+        else:
+            self._batches[dpid, xid] = now
+
+    def confirmed(self, dpid: int, xid: int, now: float) -> None:
+        """Take it that a switch has confirmed all up to a barrier."""
+        sent_s = self._batches.pop((dpid, xid), None)
+        times = None if sent_s is None else self._of(dpid)
+        if sent_s is not None and times is not None:
+            times.barrier.count(_ns(now - sent_s))
+
+    def disconnected(self, dpid: int) -> None:
+        """Take it that a switch's connection ended: nothing that it was asked is answered any more."""
+        self._echoes.pop(dpid, None)
+        for key in [key for key in self._batches if key[0] == dpid]:
+            del self._batches[key]
+
+    def joined(self, span: Span) -> None:
+        """Take a span; what is no join is left out."""
+        if span.operation is not Operation.JOIN:
+            return
+        waits = span.waits
+        if (
+            span.outcome is not SpanOutcome.DONE
+            or span.dpid is None
+            or waits.loop_s is None
+            or waits.core_s is None
+            or waits.controller_s is None
+        ):
+            self.others_count += 1
+            return
+        times = self._of(span.dpid)
+        if times is None:
+            return
+        taken_s = span.begun_s + waits.loop_s
+        points_s = (span.begun_s, taken_s, taken_s + waits.core_s, taken_s + waits.controller_s, span.ended_s)
+        points_ns = [_ns(at_s - span.begun_s) for at_s in points_s]
+        for name, begun_ns, ended_ns in zip(JOIN_SEGMENTS, points_ns, points_ns[1:], strict=False):
+            times.segments[name].count(max(0, ended_ns - begun_ns))
+        times.join.count(points_ns[-1])
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return the figures of each switch, in the order of their datapath ids, as JSON has them."""
+        return [
+            {
+                "dpid": dpid,
+                "echo": _told(times.echo),
+                "unanswered_echoes": times.unanswered,
+                "barrier": _told(times.barrier),
+                "join": _told(times.join),
+                "segments": {name: _told(times.segments[name]) for name in JOIN_SEGMENTS},
+            }
+            for dpid, times in sorted(self._switches.items())
+        ]
+
+
+def _ns(seconds: float) -> int:
+    return max(0, round(seconds * 1e9))
+
+
+def _told(bins: TimeBins) -> dict[str, Any] | None:
+    """Return a time's figures, None of none."""
+    mean_ms = bins.mean_ms()
+    return None if mean_ms is None else {"count": bins.time_count, "mean_ms": round(mean_ms, 6), **bins.document()}
