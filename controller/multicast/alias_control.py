@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from controller.admission.host import HostLike
@@ -14,7 +14,7 @@ from controller.config.service_class_settings import DYNAMIC
 from controller.config.service_classes import ServiceClass
 from controller.effects import Effect, Notice
 from controller.kernel.domains import address_of
-from controller.multicast.alias_measures import fare_of
+from controller.multicast.alias_measures import fare_of, uses_of
 from controller.multicast.alias_trial import AliasTrial
 from controller.multicast.aliases import AliasedPlane, AliasTrees
 from controller.multicast.events import LoadsMeasured
@@ -34,20 +34,18 @@ from controller.service_classes.transfers import (
     decide,
 )
 from controller.snapshot.log import ChangeLog
-from controller.trees.tree import Tree
+from controller.trees import flows
+from controller.trees.tree import Tree, TreeUses
 from controller.wire.addresses import format_ip
 
 if TYPE_CHECKING:
-    from controller.multicast.alias_columns import GroupColumns, GroupWay, LinkColumns
+    from controller.multicast.alias_columns import GroupColumns, GroupNotes, LinkColumns
 
 SAMPLE_S = 10.0
 """How often the trees of all groups with senders are looked at."""
 
-GROUPS_PER_SLICE = 256
+GROUPS_PER_SLICE = 512
 """Groups that have changed of which it is taken note in one turn of the loop."""
-
-WAYS_PER_SLICE = 64
-"""Groups whose links are others of which it is taken note in one turn."""
 
 ALL = 1 << 62
 """More groups than there are."""
@@ -72,20 +70,25 @@ class GroupMeasured(NamedTuple):
 
 
 class _Seen:
-    """What is known of a group with senders: its row in the columns of samples, and the way of its packets.
+    """What is known of a group with senders: its row in the columns of samples, and what they were told last.
 
-    `classes` are those of its admitted `senders`, by name.
+    `classes` are those of its admitted `senders`, by name. `key` is the only sender of a group with one
+    tree, None of others. `uses` are the links that the row has, as of their `version`; None where each has a load of
+    its own.
     """
 
-    __slots__ = ("classes", "importance", "is_closed", "row", "senders", "way")
+    __slots__ = ("classes", "importance", "is_closed", "key", "row", "senders", "tree", "uses", "version")
 
-    def __init__(self, row: int, way: GroupWay) -> None:
+    def __init__(self, row: int) -> None:
         self.row = row
-        self.way = way
         self.senders: list[SenderKey] | None = None
         self.classes: set[str] = set()
         self.importance = DISCRETIONARY
         self.is_closed = False
+        self.key: SenderKey | None = None
+        self.tree: Tree | None = None
+        self.uses: TreeUses | None = None
+        self.version = 0
 
 
 class AliasControl:
@@ -103,7 +106,7 @@ class AliasControl:
         self._hosts = hosts
         self._log = log
         self._version = 0
-        self._changed: dict[bytes, None] = {}
+        self._changed: tuple[bytes, ...] = ()
         self._classes: dict[str, ServiceClass] = {}
         self._marks = Marks(Marking())
         self._pace: TransferPace = PACES["steady"]
@@ -240,25 +243,64 @@ class AliasControl:
 
     def _follow(self, columns: GroupColumns) -> Iterator[list[Effect]]:
         """Take note of all groups that changed since the last look, some in a turn."""
-        delta = self._log.since(self._version, ALL, lambda: self._plane.groups)
-        self._version = delta.version
-        self._changed.update(dict.fromkeys(delta.keys))
-        if delta.whole:
-            self._changed.update(dict.fromkeys((*self._plane.groups, *self._seen)))
-        changed, self._changed = self._changed, {}
-        noted = others = 0
-        for address in changed:
-            if self._plane.forest.is_broken:
-                self._changed[address] = None  # its trees are about to change
-                continue
-            others += self._take_note(address, columns)
-            noted += 1
-            if noted % GROUPS_PER_SLICE == 0 or others >= WAYS_PER_SLICE:
-                others = 0
-                yield []
+        from controller.multicast.alias_columns import GroupNotes
 
-    def _take_note(self, address: bytes, columns: GroupColumns) -> bool:
-        """Take note of what a group's trees carry; tell whether their links are others."""
+        delta = self._log.since(self._version, ALL, lambda: self._plane.groups)
+        self._version, changed = delta.version, delta.keys
+        if self._changed or delta.whole:
+            others = (*self._plane.groups, *self._seen) if delta.whole else ()
+            changed, self._changed = tuple(dict.fromkeys((*self._changed, *changed, *others))), ()
+        for begin in range(0, len(changed), GROUPS_PER_SLICE):
+            some, forest = changed[begin : begin + GROUPS_PER_SLICE], self._plane.forest
+            if forest.is_broken:
+                self._changed += some  # their trees are about to change
+                continue
+            notes = GroupNotes()
+            self._take_notes(some, columns, notes)
+            columns.take(notes, forest.loads)
+            yield []
+
+    def _take_notes(self, changed: Sequence[bytes], columns: GroupColumns, notes: GroupNotes) -> None:
+        """Note what the trees of groups carry.
+
+        Of most groups with one sender all is as it was but the rate and some receivers, which is looked at first.
+        """
+        seen_of, groups, trees, islands = (
+            self._seen,
+            self._plane.groups,
+            self._plane.forest.trees,
+            self._plane.islands,
+        )
+        add_row, add_rate, add_own = notes.rows.append, notes.rates_bps.append, notes.own_bps.append
+        alike, has_islands = notes.alike, len(islands) > 0
+        for address in changed:
+            seen, group, tree = seen_of.get(address), groups.get(address), trees.get(address)
+            if (
+                seen is not None
+                and (key := seen.key) is not None
+                and group is not None
+                and group.trees is None
+                and len(senders := group.senders) == 1
+                and (sender := senders.get(key)) is not None
+                and sender.admitted
+                and (rate_bps := sender.rate_bps)
+                and seen.senders is not None
+                and tree is not None
+                and tree is seen.tree
+                and (uses := tree.uses) is not None
+                and not (has_islands and address in islands)
+            ):
+                add_row(row := seen.row)
+                add_rate(rate_bps)
+                add_own(tree.rate_bps)
+                if uses.version != seen.version or uses is not seen.uses:
+                    seen.uses, seen.version = uses, uses.version
+                    alike[row] = uses.numbers
+            else:
+                self._take_note(address, columns, notes)
+
+    def _take_note(self, address: bytes, columns: GroupColumns, notes: GroupNotes) -> None:
+        """Note what a group's trees carry, whatever has changed."""
         group, seen, rate_bps = self._plane.groups.get(address), self._seen.get(address), 0.0
         senders: list[SenderKey] = []
         if group is not None:
@@ -273,24 +315,27 @@ class AliasControl:
                 self._moved_s.pop(address, None)
                 for used in [used for used in self._used_s if used[0] == address]:
                     del self._used_s[used]
-            return False
+            return
         if seen is None:
-            seen = self._seen[address] = self._first_seen(address, columns)
-        islands, forest, trees = self._plane.islands, self._plane.forest, list[Tree]()
-        if group.trees is not None or address in islands:
-            trees = [tree for each in group.all_trees() for tree in islands.trees(each.key)]
-        elif (main := forest.tree(address)) is not None:
-            trees = [main]
-        is_other = seen.way.follow(trees, forest.loads)
-        columns.put(seen.row, seen.way, rate_bps, 1 if group.trees is None else len(group.trees), is_other)
+            seen = self._seen[address] = _Seen(columns.add(address))
         if senders != seen.senders:
             self._classify(address, senders, seen)
-        return is_other
-
-    def _first_seen(self, address: bytes, columns: GroupColumns) -> _Seen:
-        from controller.multicast.alias_columns import GroupWay
-
-        return _Seen(columns.add(address), GroupWay())
+        islands, forest = self._plane.islands, self._plane.forest
+        tree, uses, own_bps = forest.tree(address), None, 0
+        if tree is None or group.trees is not None or address in islands:
+            every = (tree for each in group.all_trees() for tree in islands.trees(each.key))
+            notes.added_up[seen.row] = uses_of(every, forest.loads)
+        elif (uses := flows.uses(tree, forest.loads)) is not None:
+            own_bps = flows.sent_bps(tree)
+            if uses is not seen.uses or uses.version != seen.version:
+                notes.alike[seen.row], seen.version = uses.numbers, uses.version
+        elif tree.rate_below is not None:
+            notes.spread[seen.row] = tree
+        else:
+            notes.added_up[seen.row] = flows.carried(tree, forest.loads)
+        notes.add(seen.row, rate_bps, own_bps, len(group.all_trees()))
+        seen.tree, seen.uses = tree, uses
+        seen.key = senders[0] if uses is not None and len(group.senders) == len(senders) == 1 else None
 
     def _forget(self, address: bytes, seen: _Seen, columns: GroupColumns) -> None:
         """Forget what was seen of a group."""

@@ -37,16 +37,8 @@ def uses_of(trees: Iterable[Tree], loads: LinkLoads) -> dict[int, int]:
     """Return what the trees of a group put on directed links by all together, in bit/s, by the links' numbers."""
     own: dict[int, int] = {}
     for tree in trees:
-        found = flows.uses(tree, loads)
-        if not found.senders:
-            bps = flows.sent_bps(tree)
-            for number in found.numbers if bps > 0 else ():
-                own[number] = own.get(number, 0) + bps
-        for node, places in zip(found.senders, found.carried, strict=True):
-            bps = tree.rates[node]
-            for place in places if bps > 0 else ():
-                number = found.numbers[place]
-                own[number] = own.get(number, 0) + bps
+        for number, bps in flows.carried(tree, loads).items():
+            own[number] = own.get(number, 0) + bps
     return own
 
 

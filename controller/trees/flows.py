@@ -7,7 +7,7 @@ Only terminals on the tree count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree, TreeUses
 from topology.graph import NodeId
@@ -76,59 +76,44 @@ def link_load(tree: Tree, node: NodeId) -> tuple[int, int]:
     return up, rates[tree.root] - rates[node] if receivers[node] else 0
 
 
-def uses(tree: Tree, loads: LinkLoads) -> TreeUses:
-    """Return what a tree whose load is accounted puts on which directed links.
+def carried(tree: Tree, loads: LinkLoads) -> dict[int, int]:
+    """Return what a tree whose load is accounted puts on each directed link that has any of it, in bit/s."""
+    index, found = index_of(tree, loads), {}
+    for node, above in tree.parent.items():
+        number = index[node][above]
+        up, down = link_load(tree, node)
+        if up:
+            found[number] = up
+        if down:
+            found[number ^ 1] = down
+    return found
 
-    It is kept with the tree until this has other links, senders or receivers.
+
+def uses(tree: Tree, loads: LinkLoads) -> TreeUses | None:
+    """Return the directed links that take all that one node sends over a tree whose load is accounted.
+
+    They are kept with the tree, and receivers that come and go change them, until other nodes send. None where no
+    node on the tree sends, or several do.
     """
     found = tree.uses
     if found is not None:
         return found
-    index, rates, receivers = index_of(tree, loads), tree.rate_below, tree.receivers_below
-    numbers: list[int] = []
+    rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
-        for node, above in tree.parent.items():
-            number = index[node][above]
-            numbers += (number, number ^ 1)
-        found = tree.uses = TreeUses(tuple(numbers))
-        return found
-    all_receivers = receivers[tree.root]
+        return None
     active = [node for node in tree.rates if node in rates]
-    if len(active) == 1:
-        way = set(_way_up(tree, active[0]))
-        for node, above in tree.parent.items():
-            if node in way:
-                if receivers[node] < all_receivers:
-                    numbers.append(index[node][above])
-            elif receivers[node]:
-                numbers.append(index[node][above] ^ 1)
-        found = tree.uses = TreeUses(tuple(numbers))
-        return found
-    found = tree.uses = _uses_of_several(tree, index, active, receivers)
-    return found
-
-
-def _uses_of_several(tree: Tree, index: Index, active: Sequence[NodeId], receivers: Mapping[NodeId, int]) -> TreeUses:
-    """Return what a tree puts on which directed links of whose packets, where several nodes send."""
-    everyone, all_receivers = (1 << len(active)) - 1, receivers[tree.root]
-    below = dict.fromkeys(receivers, 0)
-    for place, node in enumerate(active):
-        below[node] = 1 << place
-    for node, above in reversed(tree.parent.items()):
-        below[above] |= below[node]
-    numbers: list[int] = []
-    carried: list[list[int]] = [[] for _ in active]
+    if len(active) != 1:
+        return None
+    index, way, everyone = index_of(tree, loads), set(_way_up(tree, active[0])), receivers[tree.root]
+    numbers = set()
     for node, above in tree.parent.items():
-        up = below[node] if receivers[node] < all_receivers else 0
-        down = everyone & ~below[node] if receivers[node] else 0
-        number = index[node][above]
-        for way, senders in ((number, up), (number ^ 1, down)):
-            if senders:
-                for place, places in enumerate(carried):
-                    if senders >> place & 1:
-                        places.append(len(numbers))
-                numbers.append(way)
-    return TreeUses(tuple(numbers), tuple(active), tuple(map(tuple, carried)))
+        if node in way:
+            if receivers[node] < everyone:
+                numbers.add(index[node][above])
+        elif receivers[node]:
+            numbers.add(index[above][node])
+    found = tree.uses = TreeUses(numbers)
+    return found
 
 
 def sent_bps(tree: Tree) -> int:
@@ -175,19 +160,26 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
 
     `tree.terminals` holds the terminal with its receiving role in both cases.
     """
-    rates, receivers, tree.uses = tree.rate_below, tree.receivers_below, None
+    rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
     index = loads.index if tree.cables is None else tree.cables
-    bps, parent, root = loads.bps, tree.parent, tree.root
-    others = receivers[root] - (step < 0)
+    bps, parent, root, uses = loads.bps, tree.parent, tree.root, tree.uses
+    all_rates, only = rates[root], step < 0
+    if uses is not None and not all_rates:
+        # Rates do not tell where the sender is.
+        uses = tree.uses = None
     # What is sent below a node leaves it where a receiver is outside. This one makes the difference only where
     # all the others are inside, which means above any one of them; and everywhere where there are no others.
+    others = receivers[root] - only
     if others:
         below = _other_receiver(tree, node)
         while below != root:
             if receivers[below] == others and rates[below] and below not in _way_up(tree, node):
-                bps[index[below][parent[below]]] += step * rates[below]
+                number = index[below][parent[below]]
+                bps[number] += step * rates[below]
+                if uses is not None:
+                    uses.turn(number, step)
             below = parent[below]
     else:
         seen = set(_way_up(tree, node))
@@ -197,13 +189,18 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
                     if below in seen:
                         break
                     seen.add(below)
-                    bps[index[below][parent[below]]] += step * rates[below]
-    all_rates, only = rates[root], step < 0
+                    number = index[below][parent[below]]
+                    bps[number] += step * rates[below]
+                    if uses is not None:
+                        uses.turn(number, step)
     below = node
     while below != root:
         above, count = parent[below], receivers[below]
         if count == only:
-            bps[index[above][below]] += step * (all_rates - rates[below])
+            number = index[above][below]
+            bps[number] += step * (all_rates - rates[below])
+            if uses is not None and not rates[below]:
+                uses.turn(number, step)
         receivers[below] = count + step
         below = above
     receivers[root] += step

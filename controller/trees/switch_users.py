@@ -80,7 +80,7 @@ class SwitchUsers:
         On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree. Both
         directions of each link, by its least busy cable, carry `bps` more.
         """
-        parent, children, key, users, tree.uses = tree.parent, tree.children, tree.key, self._keys, None
+        parent, children, key, users = tree.parent, tree.children, tree.key, self._keys
         index, load_bps = self._loads.index, self._loads.bps
         above = path[-1]
         if tree.root is None:
@@ -108,7 +108,6 @@ class SwitchUsers:
         Both directions of each of them carry `bps` less.
         """
         parent, children, terminals, key, users = tree.parent, tree.children, tree.terminals, tree.key, self._keys
-        tree.uses = None
         index, load_bps = index_of(tree, self._loads), self._loads.bps
         rates, receivers = tree.rate_below, tree.receivers_below
         removed: list[tuple[NodeId, NodeId]] = []

@@ -107,16 +107,25 @@ class TreePlan(NamedTuple):
     cables: Mapping[NodeId, Mapping[NodeId, int]] | None = None
 
 
-class TreeUses(NamedTuple):
-    """The directed links that a tree's packets take, by their numbers in `LinkLoads`.
+class TreeUses:
+    """The directed links that take all that one node sends over a tree, by their numbers in `LinkLoads`.
 
-    Each carries all that is sent, unless several nodes send: then `senders` are these, and `carried` are for each of
-    them the places in `numbers` of those links that carry its packets.
+    `version` counts how often they changed.
     """
 
-    numbers: tuple[int, ...]
-    senders: tuple[NodeId, ...] = ()
-    carried: tuple[tuple[int, ...], ...] = ()
+    __slots__ = ("numbers", "version")
+
+    def __init__(self, numbers: set[int]) -> None:
+        self.numbers = numbers
+        self.version = 0
+
+    def turn(self, number: int, step: int) -> None:
+        """Take a link in (`step` 1) or out (-1)."""
+        if step > 0:
+            self.numbers.add(number)
+        else:
+            self.numbers.discard(number)
+        self.version += 1
 
 
 class Tree:
@@ -145,7 +154,7 @@ class Tree:
     cables
         The number in `LinkLoads` of each of its links, from either end; None where no link of it has several cables.
     uses
-        What `flows.uses` found; None where it is to look again.
+        What `flows.uses` found, kept in step with the receivers; None where it is to look again.
     receivers_below, rate_below
         Receiving terminals and sending rate in the subtree of each node, while the tree has a sender.
     """

@@ -6,7 +6,6 @@ import random
 from collections import defaultdict, deque
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from controller.config.service_class_settings import Aliases
@@ -54,8 +53,8 @@ class Full:
                 assert not wanted.rate_bps
                 self.samples.pop(address, None)
                 continue
-            row = np.array([control._seen[address].row])
-            found = [float(columns.means(figure, 0.0, row)[0]) for figure in range(FIGURES)]
+            row = control._seen[address].row
+            found = [float(columns.means(figure, 0.0)[row]) for figure in range(FIGURES)]
             assert found == pytest.approx(list(wanted[1:]))
             self.samples.setdefault(address, deque(maxlen=SAMPLES)).append(wanted)
         self.looks += 1
