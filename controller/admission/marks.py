@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.admission.host import HostLike
-from controller.config.marking import Marking
-from controller.config.policy import Role, Rule
+from controller.config.code_points import dscp_of, least_important, queue_of_class
+from controller.config.marking import Marking, as_rule
 from controller.config.rule_index import RuleIndex
 from controller.config.service_classes import ServiceClass
 from controller.kernel.aggregations import aggregations_of
-from controller.service_classes.goals import DISCRETIONARY, queue_of
-
-UNMARKED_DSCP = 0
-"""The code point of who is in no class, or in one without a code point: best effort (RFC 2474, 4.1)."""
 
 
 class Mark(NamedTuple):
@@ -74,7 +70,7 @@ class Marks:
         """Return the queue of a group that nobody sends to: that of the first class about it whoever sends."""
         if not self._marking.has_queues:
             return None
-        return _queue_of(self._first(self._index.of_group(group) & self._of_any_host))
+        return queue_of_class(self._first(self._index.of_group(group) & self._of_any_host))
 
     def queues_onward(self) -> dict[int, int]:
         """Return the queue of each code point for packets to one host behind the switch where they entered.
@@ -84,16 +80,12 @@ class Marks:
         """
         if not self._marking.has_queues:
             return {}
-        found = {UNMARKED_DSCP: _queue_of(None)}
-        for each in self._marking.classes:
-            if not each.groups:
-                dscp, queue_id = _dscp_of(each), _queue_of(each)
-                found[dscp] = min(queue_id, found.get(dscp, queue_id))
-        return found
+        least = least_important(self._marking.classes)
+        return {dscp: queue_of_class(service_class) for dscp, service_class in least.items()}
 
     def _mark(self, found: ServiceClass | None, host: HostLike) -> Mark:
-        dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
-        queue_id = _queue_of(found) if self._marking.has_queues else None
+        dscp = dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
+        queue_id = queue_of_class(found) if self._marking.has_queues else None
         return Mark(None if found is None else found.name, dscp, queue_id)
 
     def _about(self, host: HostLike) -> int:
@@ -104,33 +96,10 @@ class Marks:
 
     def _compile(self) -> None:
         marking = self._marking
-        rules = tuple(map(_as_rule, marking.classes))
+        rules = tuple(map(as_rule, marking.classes))
         self._index = RuleIndex(rules, marking.tenants)
         self._of_any_host = sum(1 << number for number, rule in enumerate(rules) if rule.any_host)
         self._without_groups = sum(1 << number for number, each in enumerate(marking.classes) if not each.groups)
         homes = aggregations_of(marking.link_aggregations).homes
         ports = [(port.dpid, port.port_no) for port in marking.trust]
         self._trusted = frozenset(homes.get(port, port) for port in ports)
-
-
-def _dscp_of(service_class: ServiceClass | None) -> int:
-    if service_class is None or service_class.dscp is None:
-        return UNMARKED_DSCP
-    return service_class.dscp
-
-
-def _queue_of(service_class: ServiceClass | None) -> int:
-    return queue_of(DISCRETIONARY if service_class is None else service_class.importance)
-
-
-def _as_rule(service_class: ServiceClass) -> Rule:
-    """Return who and what a class is about, as rules say it."""
-    return Rule(
-        service_class.name,
-        service_class.groups,
-        frozenset((Role.SENDER,)),
-        allow=True,
-        any_host=service_class.any_host or not (service_class.tenants or service_class.hosts),
-        tenants=service_class.tenants,
-        hosts=service_class.hosts,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
@@ -58,23 +58,23 @@ def overlapping_tenants(terms: Sequence[TenantTerm], faults: Faults) -> None:
 
 def idle_rules(rules: Sequence[Rule], tenants: Sequence[Tenant], faults: Faults) -> None:
     """Warn of rules that match nothing, and of those where an earlier rule matches all that they match."""
+    for position, verb, reason in idle(rules, tenants):
+        rule = rules[position]
+        faults.warn(rule.line, f"rules[{position}]", f"rule {quoted(rule.name)} never {verb}: {reason}")
+
+
+def idle(rules: Sequence[Rule], tenants: Sequence[Tenant]) -> Iterator[tuple[int, str, str]]:
+    """Yield the places of rules that never apply, or never decide, each with that verb and the reason."""
     index = RuleIndex(rules, tenants)
     populated = {tenant.name for tenant in tenants if tenant.hosts}
     for position, rule in enumerate(rules):
-        path = f"rules[{position}]"
-        if not (rule.any_host or rule.hosts or populated.intersection(rule.tenants)):
-            faults.warn(rule.line, path, f"rule {quoted(rule.name)} never applies: its tenants have no hosts")
-            continue
         families = {len(group.network) for group in rule.groups}
-        if rule.groups and rule.sources and families.isdisjoint(len(source.network) for source in rule.sources):
-            message = f"rule {quoted(rule.name)} never applies: its sources are not of its groups' family"
-            faults.warn(rule.line, path, message)
-            continue
-        shadow = index.shadow_of(position)
-        if shadow is not None:
-            first = rules[shadow]
-            message = f"rule {quoted(rule.name)} never decides: {quoted(first.name)} (line {first.line}) comes first"
-            faults.warn(rule.line, path, message)
+        if not (rule.any_host or rule.hosts or populated.intersection(rule.tenants)):
+            yield position, "applies", "its tenants have no hosts"
+        elif rule.groups and rule.sources and families.isdisjoint(len(source.network) for source in rule.sources):
+            yield position, "applies", "its sources are not of its groups' family"
+        elif (shadow := index.shadow_of(position)) is not None:
+            yield position, "decides", f"{quoted(rules[shadow].name)} (line {rules[shadow].line}) comes first"
 
 
 def ports_in_two_links(links: Iterable[SwitchLink]) -> list[SwitchPort]:

@@ -25,7 +25,7 @@ from controller.config.policy_discovery_settings import PolicyDiscovery
 from controller.config.probe_settings import Probes
 from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.read_alarms import read_alarms
-from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
+from controller.config.read_classes import ClassReader, Hosts, check_classes, read_aliases, read_queues
 from controller.config.read_cluster import read_cluster
 from controller.config.read_overcommit import read_overcommit
 from controller.config.read_pools import read_pools
@@ -181,14 +181,14 @@ class _PolicyReader(NodeReader):
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
-        links = (topology or ExpectedTopology()).links
-        check_legs(self, aggregations, vlans.vlans, router_ports, links)
+        check_legs(self, aggregations, vlans.vlans, router_ports, (topology or ExpectedTopology()).links)
         check_domains(self, static_members or (), vlans.vlans)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
         check_shares(self, found, monitor, cluster, scaling)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
+            check_classes(classes or (), tenants, queues or QueuePolicy(), self.faults)
         return Policy(
             tenants=tenants,
             rules=rules,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controller.config.policy import LinkAggregation, Policy, Tenant
+from controller.config.policy import LinkAggregation, Policy, Role, Rule, Tenant
 from controller.config.service_class_settings import OFF, QUEUEING
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import SwitchPort
@@ -31,3 +31,17 @@ def marking_of(policy: Policy) -> Marking:
     queues = policy.queues
     has_queues = queues.mode in QUEUEING
     return Marking(True, policy.classes, policy.tenants, queues.trust, policy.link_aggregations, has_queues)
+
+
+def as_rule(service_class: ServiceClass) -> Rule:
+    """Return who and what a class is about, as rules say it."""
+    return Rule(
+        service_class.name,
+        service_class.groups,
+        frozenset((Role.SENDER,)),
+        allow=True,
+        any_host=service_class.any_host or not (service_class.tenants or service_class.hosts),
+        tenants=service_class.tenants,
+        hosts=service_class.hosts,
+        line=service_class.line,
+    )

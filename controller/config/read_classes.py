@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
+from controller.config.checks import idle
+from controller.config.code_points import demotions
 from controller.config.document import Mapping, Node, Scalar, Sequence
-from controller.config.faults import quoted
+from controller.config.faults import Faults, quoted
+from controller.config.marking import as_rule
+from controller.config.policy import Tenant
 from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.service_class_settings import BY_SENDER, DYNAMIC, OFF, QUEUEING, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
@@ -167,3 +171,15 @@ def read_queues(reader: NodeReader, node: Node, path: str) -> QueuePolicy:
         )
         reader.faults.warn(line_of(node, "mode"), f"{path}.mode", message)
     return queues
+
+
+def check_classes(
+    classes: Iterable[ServiceClass], tenants: Iterable[Tenant], queues: QueuePolicy, faults: Faults
+) -> None:
+    """Warn of classes that nothing is ever in, and of those that their code points do not tell from others."""
+    classes = tuple(classes)
+    for position, _, reason in idle([as_rule(each) for each in classes], tuple(tenants)):
+        message = f"nothing is ever in class {quoted(classes[position].name)}: {reason}"
+        faults.warn(classes[position].line, f"classes[{position}]", message)
+    for demotion in demotions(classes) if queues.mode in QUEUEING else ():
+        faults.warn(demotion.service_class.line, f"classes[{demotion.place}]", demotion.text())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from controller.config.code_points import Demotion, demotions
 from controller.effects import Notice
 from controller.events import DeadlineReached, EditFailed, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.kernel.notices import NoticeLimiter
@@ -114,6 +115,7 @@ class QueueCore:
         if not self._has_begun:
             self._has_begun = True
             self._out.append(ServersWanted(self.settings.servers))
+            self._tell_shared((), self.settings)
         self.handlers[type(event)](event, now)
         self._settle_some(now)
         out, self._out = self._out, []
@@ -132,12 +134,22 @@ class QueueCore:
         before, self.settings = self.settings, event.settings
         if before == event.settings:
             return
+        self._tell_shared(_demoted(before), event.settings)
         self._poller.configure(_polls(event.settings), now)
         self.ports.configure(event.settings, now)
         if before.servers != event.settings.servers:
             self.databases.keep(event.settings.servers)
             self._out.append(ServersWanted(event.settings.servers))
         self._look_at(self.databases.dpids())
+
+    def _tell_shared(self, known: Sequence[Demotion], settings: QueueSettings) -> None:
+        """Tell which classes their code points do not tell apart, where these are others than before."""
+        demoted = _demoted(settings)
+        if demoted and demoted != known:
+            others = f"; so it is with {len(demoted) - 1} more" if len(demoted) > 1 else ""
+            names = ", ".join(each.service_class.name for each in demoted)
+            text = f"{demoted[0].text()}{others}."
+            self._out.append(Notice("queues-share-code-point", text, (("classes", names),)))
 
     def _switch_up(self, event: SwitchUp, _now: float) -> None:
         self._switches.add(event.dpid)
@@ -320,6 +332,10 @@ def _infeasible(
     )
     fields = (("dpid", dpid), ("port_no", port_no), ("missing_bps", sum(missing.values())))
     return Notice("goal-infeasible", f"Port {dpid}:{port_no} lacks capacity for goals: {lacks}.", fields)
+
+
+def _demoted(settings: QueueSettings) -> tuple[Demotion, ...]:
+    return tuple(demotions(settings.classes)) if settings.has_queues else ()
 
 
 def _polls(settings: QueueSettings) -> PollSettings:

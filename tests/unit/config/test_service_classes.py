@@ -65,6 +65,52 @@ def test_queues_that_nobody_sets_up_are_warned_of():
     assert loaded('queues: {mode: static, ovsdb: ["unix:/run/db.sock"]}').warnings == ()
 
 
+def warnings_of(*lines: str) -> list[tuple[int, str, str]]:
+    return [tuple(each) for each in loaded(*lines).warnings]
+
+
+def test_classes_that_code_points_do_not_tell_apart_are_warned_of():
+    lines = (
+        "classes:",
+        "  - {name: voice, importance: 1, hosts: [10.0.0.1], dscp: ef}",
+        "  - {name: video, importance: 2, hosts: [10.0.0.2], dscp: 46}",
+        "  - {name: feed, importance: 3, groups: [239.1.0.0/16]}",
+        "  - {name: desk, importance: 4, hosts: [10.0.0.3]}",
+        "  - {name: own, importance: 5, hosts: [10.0.0.4], dscp: af11}",
+        "  - {name: bulk, importance: 6, hosts: any}",
+    )
+    queues = 'queues: {mode: goal, ovsdb: ["unix:/run/db.sock"]}'
+    only = "to one host wait in queue {} only at the switch where they enter, and behind it in queue {}, since"
+    assert warnings_of(*lines, queues) == [
+        (
+            *(3, "classes[0]"),
+            f"Packets of class voice {only.format(6, 5)} class video has the code point 46 as well; a dscp of its own"
+            " tells it apart",
+        ),
+        (
+            *(6, "classes[3]"),
+            f"Packets of class desk {only.format(3, 1)} packets of no class have the code point 0 as well; a dscp of"
+            " its own tells it apart",
+        ),
+    ]
+    assert warnings_of(*lines, "queues: {mode: mark}") == warnings_of(*lines) == []
+
+
+def test_classes_that_nothing_is_in_are_warned_of():
+    assert warnings_of(
+        "tenants: {empty: []}",
+        "classes:",
+        "  - {name: all groups, importance: 1, groups: [224.0.0.0/4]}",
+        "  - {name: lost, importance: 2, groups: [239.1.0.0/16], hosts: [10.0.0.1]}",
+        "  - {name: desk, importance: 3, hosts: [10.0.0.1]}",
+        "  - {name: nobody, importance: 4, hosts: [empty]}",
+    ) == [
+        (2, "tenants.empty", "the tenant has no hosts"),
+        (5, "classes[1]", "nothing is ever in class 'lost': 'all groups' (line 4) comes first"),
+        (7, "classes[3]", "nothing is ever in class 'nobody': its tenants have no hosts"),
+    ]
+
+
 def test_marks_are_carried_out():
     assert loaded("queues: {mode: mark}").warnings == ()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from controller.config.service_classes import ServiceClass
+from controller.config.terms import parse_prefix
 from controller.queues.core import SWITCHES_AT_ONCE
 from controller.queues.events import DatabaseUpdated
 from controller.queues.settings import QueuesChanged
@@ -242,3 +244,25 @@ def test_switches_in_user_space_are_told_of(server, make_bench):
     bench.wait(lambda: bench.answers)
     (notice,) = bench.told("queues-without-effect")
     assert dict(notice.fields) == {"dpid": 1}
+
+
+def test_classes_that_code_points_do_not_tell_apart_are_told_of(server, make_bench):
+    voice, video = (
+        ServiceClass(name, importance, hosts=(parse_prefix(f"10.0.0.{importance}"),), dscp=46)
+        for importance, name in ((1, "voice"), (2, "video"))
+    )
+    settings = settings_of(server.target)._replace(classes=(voice, video))
+    bench = make_bench(settings)
+    bench.switch(1, 1)
+    (notice,) = bench.told("queues-share-code-point")
+    assert "class voice to one host wait in queue 6 only" in notice.text
+    assert "behind it in queue 5, since class video has the code point 46 as well" in notice.text
+    assert dict(notice.fields) == {"classes": "voice"}
+    bench.feed(QueuesChanged(settings._replace(floor_pct=2.0)))
+    assert len(bench.told("queues-share-code-point")) == 1
+    desk = ServiceClass("desk", 3, hosts=(parse_prefix("10.0.0.3"),))
+    bench.feed(QueuesChanged(settings._replace(classes=(voice, video, desk))))
+    assert dict(bench.told("queues-share-code-point")[-1].fields) == {"classes": "voice, desk"}
+    bench.feed(QueuesChanged(settings._replace(classes=(voice,))))
+    bench.feed(QueuesChanged(settings._replace(mode="off")))
+    assert len(bench.told("queues-share-code-point")) == 2

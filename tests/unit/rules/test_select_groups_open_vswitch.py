@@ -1,4 +1,4 @@
-"""By what Open vSwitch tells the flows of a select group apart: without OpenFlow 1.5, not by UDP ports."""
+"""By what Open vSwitch tells flows apart: a select group without OpenFlow 1.5 not by UDP ports, `multipath` does."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ FLOWS = 64
 UDP, TCP = 17, 6
 BUCKETS = "bucket={}weight:1,actions=output:2,bucket={}weight:1,actions=output:3"
 BY_SWITCH = "group_id=1,type=select," + BUCKETS.format("", "")
+MULTIPATH = "multipath(symmetric_l3l4+udp,0,hrw,2,0,NXM_NX_REG0[0..3])"
 BY_FIELDS = "group_id=1,type=select,selection_method=hash,fields(ip_src,ip_dst,udp_src,udp_dst)," + BUCKETS.format(
     "bucket_id:0,", "bucket_id:1,"
 )
@@ -84,5 +85,22 @@ def test_flows_of_tcp_are_told_apart_by_their_ports(bridge: str):
     assert min(met(bridge, TCP, 13, BY_SWITCH)) > FLOWS // 8
 
 
-def test_fields_can_be_chosen_with_openflow_1_5_alone(bridge: str):
+def test_fields_of_a_select_group_can_be_chosen_with_openflow_1_5_alone(bridge: str):
     assert min(met(bridge, UDP, 15, BY_FIELDS)) > FLOWS // 8
+
+
+def test_the_multipath_action_tells_flows_of_udp_apart_with_openflow_1_3(bridge: str):
+    for words in (("del-flows", bridge), ("del-groups", bridge)):
+        ofctl(13, *words)
+    ofctl(13, "add-flow", bridge, f"priority=1,udp,actions={MULTIPATH},goto_table:1")
+    for number in (0, 1):
+        ofctl(13, "add-flow", bridge, f"table=1,reg0={number},actions=output:{number + 2}")
+    for number in range(FLOWS):
+        ofctl(13, "packet-out", bridge, f"in_port=1 packet={frame(UDP, 4000 + number).hex()} actions=table")
+    counts: list[int] = []
+    deadline = time.monotonic() + 10.0
+    while sum(counts) < FLOWS and time.monotonic() < deadline:
+        time.sleep(0.1)
+        told = ofctl(13, "dump-flows", bridge, "table=1")
+        counts = [int(count) for count in re.findall(r"n_packets=(\d+)", told)]
+    assert sum(counts) == FLOWS and min(counts) > FLOWS // 8
