@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, chain, pairwise
 from math import inf
 from operator import getitem
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from controller.multicast.alias_measures import PACKET_BITS, SAMPLES, ClassTotals
 from controller.service_classes.measures import MAX_QUEUE
 from controller.trees import flows
-from controller.trees.tree import Tree
+from controller.trees.tree import Tree, TreeUses
 from topology.loads import LinkLoads
 
 Rows: TypeAlias = NDArray[np.intp]
 Column: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
 
 QUEUE, UTILISATION, RATE, ARRIVALS, SENDING, LOSS = range(6)
 """The figures of a group, as `GroupSample` has them."""
@@ -87,35 +88,60 @@ class GroupNotes:
             self.tree_counts[row] = tree_count
 
 
-def _carried(trees: Sequence[Tree], loads: LinkLoads) -> tuple[Rows, Column, Rows]:
-    """Return the directed links of trees to which nodes send, tree by tree, their loads, and how many each tree has.
+class _TreeLinks(NamedTuple):
+    """The links of a tree to which several nodes send, as long as it has the same `uses`.
 
-    It is `flows.carried` for many trees.
+    `up` are the numbers of the links to each node's parent, `is_up` and `is_down` whether either direction has
+    receivers beyond it.
     """
-    counts = np.fromiter((len(tree.parent) for tree in trees), np.intp, len(trees))
-    total = int(counts.sum())
+
+    uses: TreeUses | None
+    up: Rows
+    is_up: Flags
+    is_down: Flags
+
+
+def _links_of(trees: Sequence[Tree], loads: LinkLoads) -> Iterator[_TreeLinks]:
+    """Yield the links of trees to which nodes send."""
+    counts = [len(tree.parent) for tree in trees]
     numbers: list[Iterable[int]] = []
-    rates: list[Iterable[int]] = []
     receivers: list[Iterable[int]] = []
-    all_rates, all_receivers = np.zeros(len(trees)), np.zeros(len(trees), np.intp)
-    for place, tree in enumerate(trees):
-        index, parent, root = flows.index_of(tree, loads), tree.parent, tree.root
-        rate_below, receivers_below = tree.rate_below, tree.receivers_below
-        assert root is not None and rate_below is not None and receivers_below is not None
+    all_receivers = []
+    for tree in trees:
+        index, parent, receivers_below = flows.index_of(tree, loads), tree.parent, tree.receivers_below
+        assert tree.root is not None and receivers_below is not None
         numbers.append(map(getitem, map(index.__getitem__, parent), parent.values()))
-        rates.append(map(rate_below.__getitem__, parent))
         receivers.append(map(receivers_below.__getitem__, parent))
-        all_rates[place], all_receivers[place] = rate_below[root], receivers_below[root]
-    up = np.fromiter(chain.from_iterable(numbers), np.intp, total)
-    below_bps = np.fromiter(chain.from_iterable(rates), np.float64, total)
-    below = np.fromiter(chain.from_iterable(receivers), np.intp, total)
-    own_bps = np.zeros((total, 2))
-    own_bps[:, 0] = np.where(below < np.repeat(all_receivers, counts), below_bps, 0.0)
-    own_bps[:, 1] = np.where(below > 0, np.repeat(all_rates, counts) - below_bps, 0.0)
+        all_receivers.append(receivers_below[tree.root])
+    up = np.fromiter(chain.from_iterable(numbers), np.intp, sum(counts))
+    below = np.fromiter(chain.from_iterable(receivers), np.intp, len(up))
+    is_up, is_down = below < np.repeat(all_receivers, counts), below > 0
+    for tree, (begin, end) in zip(trees, pairwise((0, *accumulate(counts))), strict=True):
+        yield _TreeLinks(tree.uses, up[begin:end], is_up[begin:end], is_down[begin:end])
+
+
+def _carried(trees: Collection[Tree], links: Sequence[_TreeLinks]) -> tuple[Rows, Column, list[int]]:
+    """Return the directed links of trees to which nodes send, tree by tree, their loads, and where each tree begins.
+
+    It is `flows.carried` for many trees, the end of the last one included.
+    """
+    rates: list[Iterable[int]] = []
+    all_rates = []
+    for tree in trees:
+        rate_below = tree.rate_below
+        assert tree.root is not None and rate_below is not None
+        rates.append(map(rate_below.__getitem__, tree.parent))
+        all_rates.append(float(rate_below[tree.root]))
+    counts = [len(each.up) for each in links]
+    up = np.concatenate([each.up for each in links])
+    below_bps = np.fromiter(chain.from_iterable(rates), np.float64, len(up))
+    own_bps = np.zeros((len(up), 2))
+    own_bps[:, 0] = below_bps * np.concatenate([each.is_up for each in links])
+    own_bps[:, 1] = (np.repeat(all_rates, counts) - below_bps) * np.concatenate([each.is_down for each in links])
     is_used = own_bps > 0
-    ends = np.cumsum(counts)
     used_until = np.concatenate(([0], np.cumsum(is_used.sum(axis=1))))
-    return np.stack((up, up ^ 1), axis=1)[is_used], own_bps[is_used], used_until[ends] - used_until[ends - counts]
+    begins = used_until[[0, *accumulate(counts)]].tolist()
+    return np.stack((up, up ^ 1), axis=1)[is_used], own_bps[is_used], begins
 
 
 class _Block:
@@ -183,14 +209,15 @@ class GroupColumns:
         self._numbers: list[Rows] = []
         self._blocks: list[_Block] = []
         self._spread: set[int] = set()
+        self._tree_links: dict[int, _TreeLinks] = {}
         self._free: list[int] = []
         self._line = 0
         self._times_s: Column = np.full(SAMPLES, -inf)
-        self._is_used: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self._taken: NDArray[np.bool_] = np.zeros((SAMPLES, 0), np.bool_)
+        self._is_used: Flags = np.zeros(0, np.bool_)
+        self._taken: Flags = np.zeros((SAMPLES, 0), np.bool_)
         self._figures: Column = np.zeros((SAMPLES, FIGURES, 0))
         self._means: dict[tuple[int, float], Column] = {}
-        self._recent: dict[float, NDArray[np.bool_]] = {}
+        self._recent: dict[float, Flags] = {}
 
     # Groups
 
@@ -236,8 +263,11 @@ class GroupColumns:
             numbers = np.fromiter(chain.from_iterable(found), np.intp, ends[-1])
             self._put_alike(notes.alike, [numbers[begin:end] for begin, end in pairwise((0, *ends))])
         if notes.spread:
-            numbers, own_bps, counts = _carried(tuple(notes.spread.values()), loads)
-            for row, (begin, end) in zip(notes.spread, pairwise((0, *np.cumsum(counts).tolist())), strict=True):
+            known, spread = self._tree_links, notes.spread
+            others = [row for row, tree in spread.items() if row not in known or known[row].uses is not tree.uses]
+            known.update(zip(others, _links_of([spread[row] for row in others], loads), strict=True))
+            numbers, own_bps, begins = _carried(spread.values(), [known[row] for row in spread])
+            for row, (begin, end) in zip(spread, pairwise(begins), strict=True):
                 self._put_spread(row, numbers[begin:end], own_bps[begin:end])
         for row, links in notes.added_up.items():
             self._put_spread(row, np.fromiter(links, np.intp), np.fromiter(links.values(), np.float64))
@@ -246,6 +276,7 @@ class GroupColumns:
         """Take the links of groups all of whose links carry the same."""
         for row in self._spread.intersection(rows):
             del self._blocks[row // BLOCK].own_bps[row % BLOCK]
+            self._tree_links.pop(row, None)
         self._spread.difference_update(rows)
         for row, found in zip(rows, numbers, strict=True):
             self._numbers[row] = found
@@ -290,11 +321,11 @@ class GroupColumns:
             found = self._means[figure, window_s] = _mean(self._figures[:, figure], self._recent[window_s])
         return found
 
-    def _recent_of(self, window_s: float, rows: Rows | slice) -> NDArray[np.bool_]:
+    def _recent_of(self, window_s: float, rows: Rows | slice) -> Flags:
         """Tell which samples of some groups count in their means over a time."""
         taken, times_s = self._taken[:, rows], self._times_s[:, np.newaxis]
         last_s = np.where(taken, times_s, -inf).max(axis=0)
-        found: NDArray[np.bool_] = taken & ((times_s > last_s - window_s) | (times_s == last_s))
+        found: Flags = taken & ((times_s > last_s - window_s) | (times_s == last_s))
         return found
 
     def waits(self, rows: Sequence[int], window_s: float) -> list[tuple[float, float]]:
@@ -347,7 +378,7 @@ class GroupColumns:
         return [address for row in rows.tolist() if (address := self.addresses[row]) is not None]
 
 
-def _mean(samples: Column, is_counted: NDArray[np.bool_]) -> Column:
+def _mean(samples: Column, is_counted: Flags) -> Column:
     """Return the means of those samples of each group that count, of which it has a column; 0 where none does."""
     found: Column = np.where(is_counted, samples, 0.0).sum(axis=0) / np.maximum(1, is_counted.sum(axis=0))
     return found

@@ -35,7 +35,7 @@ from controller.service_classes.transfers import (
 )
 from controller.snapshot.log import ChangeLog
 from controller.trees import flows
-from controller.trees.tree import Tree, TreeUses
+from controller.trees.tree import TreeUses
 from controller.wire.addresses import format_ip
 
 if TYPE_CHECKING:
@@ -73,11 +73,10 @@ class _Seen:
     """What is known of a group with senders: its row in the columns of samples, and what they were told last.
 
     `classes` are those of its admitted `senders`, by name. `key` is the only sender of a group with one
-    tree, None of others. `uses` are the links that the row has, as of their `version`; None where each has a load of
-    its own.
+    tree, None of others. `uses` are those of its one tree that the row was told of, as of their `version`.
     """
 
-    __slots__ = ("classes", "importance", "is_closed", "key", "row", "senders", "tree", "uses", "version")
+    __slots__ = ("classes", "importance", "is_closed", "key", "row", "senders", "uses", "version")
 
     def __init__(self, row: int) -> None:
         self.row = row
@@ -86,7 +85,6 @@ class _Seen:
         self.importance = DISCRETIONARY
         self.is_closed = False
         self.key: SenderKey | None = None
-        self.tree: Tree | None = None
         self.uses: TreeUses | None = None
         self.version = 0
 
@@ -138,7 +136,7 @@ class AliasControl:
         self._steps, self._version = None, 0
         self._members = {each.name: {} for each in policy.classes if each.goal is not None}
         for seen in self._seen.values():
-            seen.senders = None
+            seen.senders = seen.key = None
         if not self._is_dynamic:
             self._due_s = None
             self._seen.clear()
@@ -284,10 +282,9 @@ class AliasControl:
                 and (sender := senders.get(key)) is not None
                 and sender.admitted
                 and (rate_bps := sender.rate_bps)
-                and seen.senders is not None
                 and tree is not None
-                and tree is seen.tree
                 and (uses := tree.uses) is not None
+                and (numbers := uses.numbers) is not None
                 and not (has_islands and address in islands)
             ):
                 add_row(row := seen.row)
@@ -295,7 +292,7 @@ class AliasControl:
                 add_own(tree.rate_bps)
                 if uses.version != seen.version or uses is not seen.uses:
                     seen.uses, seen.version = uses, uses.version
-                    alike[row] = uses.numbers
+                    alike[row] = numbers
             else:
                 self._take_note(address, columns, notes)
 
@@ -325,16 +322,16 @@ class AliasControl:
         if tree is None or group.trees is not None or address in islands:
             every = (tree for each in group.all_trees() for tree in islands.trees(each.key))
             notes.added_up[seen.row] = uses_of(every, forest.loads)
-        elif (uses := flows.uses(tree, forest.loads)) is not None:
+        elif (uses := flows.uses(tree, forest.loads)) is None:
+            notes.added_up[seen.row] = flows.carried(tree, forest.loads)
+        elif uses.numbers is None:
+            notes.spread[seen.row] = tree
+        else:
             own_bps = flows.sent_bps(tree)
             if uses is not seen.uses or uses.version != seen.version:
                 notes.alike[seen.row], seen.version = uses.numbers, uses.version
-        elif tree.rate_below is not None:
-            notes.spread[seen.row] = tree
-        else:
-            notes.added_up[seen.row] = flows.carried(tree, forest.loads)
         notes.add(seen.row, rate_bps, own_bps, len(group.all_trees()))
-        seen.tree, seen.uses = tree, uses
+        seen.uses = uses
         seen.key = senders[0] if uses is not None and len(group.senders) == len(senders) == 1 else None
 
     def _forget(self, address: bytes, seen: _Seen, columns: GroupColumns) -> None:

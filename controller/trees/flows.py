@@ -93,7 +93,7 @@ def uses(tree: Tree, loads: LinkLoads) -> TreeUses | None:
     """Return the directed links that take all that one node sends over a tree whose load is accounted.
 
     They are kept with the tree, and receivers that come and go change them, until other nodes send. None where no
-    node on the tree sends, or several do.
+    node on the tree sends.
     """
     found = tree.uses
     if found is not None:
@@ -102,8 +102,9 @@ def uses(tree: Tree, loads: LinkLoads) -> TreeUses | None:
     if rates is None or receivers is None:
         return None
     active = [node for node in tree.rates if node in rates]
-    if len(active) != 1:
-        return None
+    if len(active) > 1:
+        found = tree.uses = TreeUses(None)
+        return found
     index, way, everyone = index_of(tree, loads), set(_way_up(tree, active[0])), receivers[tree.root]
     numbers = set()
     for node, above in tree.parent.items():
@@ -166,8 +167,8 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
     index = loads.index if tree.cables is None else tree.cables
     bps, parent, root, uses = loads.bps, tree.parent, tree.root, tree.uses
     all_rates, only = rates[root], step < 0
-    if uses is not None and not all_rates:
-        # Rates do not tell where the sender is.
+    if uses is not None and (uses.numbers is None or not all_rates):
+        # Several send, or rates do not tell where the sender is.
         uses = tree.uses = None
     # What is sent below a node leaves it where a receiver is outside. This one makes the difference only where
     # all the others are inside, which means above any one of them; and everywhere where there are no others.

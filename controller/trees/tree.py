@@ -110,22 +110,21 @@ class TreePlan(NamedTuple):
 class TreeUses:
     """The directed links that take all that one node sends over a tree, by their numbers in `LinkLoads`.
 
-    `version` counts how often they changed.
+    `version` counts how often they changed. Where several nodes send, `numbers` are None, and the tree has another
+    one of these as soon as its links, receivers or senders are others.
     """
 
     __slots__ = ("numbers", "version")
 
-    def __init__(self, numbers: set[int]) -> None:
+    def __init__(self, numbers: set[int] | None) -> None:
         self.numbers = numbers
         self.version = 0
 
     def turn(self, number: int, step: int) -> None:
         """Take a link in (`step` 1) or out (-1)."""
-        if step > 0:
-            self.numbers.add(number)
-        else:
-            self.numbers.discard(number)
-        self.version += 1
+        if self.numbers is not None:
+            (self.numbers.add if step > 0 else self.numbers.discard)(number)
+            self.version += 1
 
 
 class Tree:

@@ -215,8 +215,9 @@ def check_uses(tree, loads):
     assert flows.carried(tree, loads) == carried
     found = flows.uses(tree, loads)
     on_tree = [node for node in tree.rates if node in tree]
-    assert (found is None) == (len(on_tree) != 1)
-    if found is not None and flows.sent_bps(tree):
+    assert (found is None) == (not on_tree)
+    assert found is None or (found.numbers is None) == (len(on_tree) > 1)
+    if found is not None and found.numbers is not None and flows.sent_bps(tree):
         assert dict.fromkeys(found.numbers, flows.sent_bps(tree)) == carried
 
 
