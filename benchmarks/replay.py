@@ -68,7 +68,7 @@ def write_capture(path: Path, fabric: EmulatedFabric, planned: Planned, phase: i
 def by_tcpreplay(fabric: EmulatedFabric, folder: Path, planned: Planned, phase: int) -> None:
     capture = folder / "feed.pcap"
     write_capture(capture, fabric, planned, phase)
-    longest_s = 3 * planned[-1][0] / 1e9 + 30
+    longest_s = 10 * planned[-1][0] / 1e9 + 60
     fabric.run_on(SENDER, "tcpreplay", "-q", "-i", fabric.interface(SENDER), str(capture), timeout_s=longest_s)
 
 
@@ -79,7 +79,7 @@ def by_ours(fabric: EmulatedFabric, folder: Path, planned: Planned, phase: int) 
         interface, pid = fabric.interface(SENDER), fabric.pid(SENDER)
         agent.ask("open", stream=STREAM, group=GROUP, pid=pid, interface=interface)
         agent.ask("replay", file=str(records), speed=1.0, phase=phase)
-        agent.ask("wait", timeout_s=3 * planned[-1][0] / 1e9 + 30)
+        agent.ask("wait", timeout_s=10 * planned[-1][0] / 1e9 + 60)
 
 
 WAYS = {"tcpreplay": by_tcpreplay, "vsrt emulate --replay": by_ours}

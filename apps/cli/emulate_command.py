@@ -45,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speed", type=_speed, default=1.0, metavar="X", help="replay it X times as fast (%(default)g)"
     )
+    parser.add_argument(
+        "--plot", type=Path, metavar="DIR", help="of a replay: write plots of gaps' errors and of receivers there"
+    )
     parser.add_argument("--algorithm", default="vsrt", metavar="NAME", help="as of `vsrt tree` (default: vsrt)")
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="of groups, joins, traffic and trees (default: 1)"
@@ -91,6 +94,10 @@ def _run(args: argparse.Namespace, folder: Path) -> int:
             result = run_plan(plan, setting, _progress if sys.stderr.isatty() else lambda text: None, replay)
     except EmulationError as error:
         raise OperationFailed(str(error)) from error
+    if args.plot is not None:
+        from apps.cli.replay_plots import write_replay_plots
+
+        result["plots"] = [str(path) for path in write_replay_plots(args.plot, result, args.replay.name)]
     if args.json:
         emit_json(result)
     else:
@@ -147,6 +154,8 @@ def _plan(args: argparse.Namespace, folder: Path) -> ExperimentPlan:
         raise InputError("what is to be run? A scenario, `avalanche24`, or --replay with a capture")
     if args.replay is None and args.speed != 1.0:
         raise InputError("--speed is that of a replay: add --replay")
+    if args.replay is None and args.plot is not None:
+        raise InputError("--plot is of a replay: add --replay")
     if args.replay is not None and args.duration_s is not None:
         raise InputError("--duration-s: a replay lasts as long as its capture: see --speed")
     if args.scenario == "avalanche24":
@@ -201,6 +210,8 @@ def _print(result: dict[str, Any]) -> None:
         print(f"refused: {entry['host']} as {entry['role']} of {entry['group']}{received}")
     if "replay" in result:
         _print_replay(result["replay"])
+    for path in result.get("plots", ()):
+        print(path)
     print(
         f"{result['algorithm']}: {result['lost_pct']:.2f} % lost ({result['forced_lost_pct']:.2f} % forced by "
         f"the hosts' links), {result['rate_bps'] / 1e6:.1f} Mbit/s delivered"

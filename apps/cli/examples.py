@@ -77,6 +77,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sudo vsrt emulate avalanche24 --algorithm vsrt --seed 1", "the experiment of the article"),
         ("sudo vsrt emulate scenarios/demo.yaml --framework os-ken", "a scenario of one's own"),
         ("sudo vsrt emulate feed.yaml --replay feed.pcap", "the packets of a capture, at their times"),
+        ("sudo vsrt emulate feed.yaml --replay feed.pcap --speed 4 --plot plots", "four times as fast, with plots"),
     ),
     "vsrt run": (
         ("vsrt run --config policies/example.yaml multicast unicast monitor", "the usual apps"),

@@ -214,6 +214,7 @@ class _Run:
                 "shortened": replay.shortened,
                 "backward": replay.backward,
                 "gap_error": told["gap_error"],
+                "gap_errors": told["gap_errors"],
                 "held_up_ms": round(told["held_up_ms"], 3),
             },
         }

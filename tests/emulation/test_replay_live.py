@@ -65,7 +65,7 @@ def test_a_capture_is_replayed_packet_for_packet_by_the_guide(
     assert [each["address"] for each in group["senders"]] == ["10.0.0.1"]
     assert main(make_scenario) == 0
     capsys.readouterr()
-    assert main([*replay_it, "--framework", framework, "--json", "--speed", "2"]) == 0
+    assert main([*replay_it, "--framework", framework, "--json", "--speed", "2", "--plot", "plots"]) == 0
     result = json.loads(capsys.readouterr().out)
     (entry,) = result["receivers"]
     assert (entry["sent"], entry["received"], entry["duplicates"]) == (count, count, 0)
@@ -74,3 +74,8 @@ def test_a_capture_is_replayed_packet_for_packet_by_the_guide(
     assert (replay["packets"], replay["bytes"], replay["errors"]) == (count, count * 1250, 0)
     assert replay["planned"] == {"packets": count, "bytes": count * 1250}
     assert replay["gap_error"]["p50_ms"] < 2
+    assert sum(gaps for _, gaps in replay["gap_errors"]) == count - 1
+    assert {Path(path).name for path in result["plots"]} == {
+        f"{name}.{kind}" for name in ("gap-errors", "receivers") for kind in ("png", "svg")
+    }
+    assert "h" in (tmp_path / "plots" / "receivers.svg").read_text()

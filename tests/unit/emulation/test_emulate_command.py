@@ -25,6 +25,7 @@ EXAMPLE = Path(__file__).parents[3] / "policies" / "example.yaml"
         (["nowhere.yaml"], "nowhere.yaml: No such file or directory"),
         ([], "what is to be run? A scenario, `avalanche24`, or --replay with a capture"),
         (["avalanche24", "--speed", "2"], "--speed is that of a replay: add --replay"),
+        (["avalanche24", "--plot", "plots"], "--plot is of a replay: add --replay"),
         (["avalanche24", "--replay", "x.pcap", "--duration-s", "2"], "--duration-s: a replay lasts as long as"),
         (["--replay", "x.pcap"], "x.pcap: No such file or directory"),
         (["avalanche24", "--replay", "x.pcap"], "x.pcap: No such file or directory"),
