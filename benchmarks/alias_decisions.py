@@ -12,6 +12,7 @@ from dataclasses import replace
 from time import process_time
 from typing import Any
 
+from apps.openflow.collector import collect_seldom
 from controller.admission.host import Host
 from controller.config.policy import Policy
 from controller.config.service_class_settings import Aliases
@@ -126,6 +127,7 @@ def alias_decisions(seeds: Sequence[int]) -> dict[str, list[float]]:
     goal = ServiceClass("all", 1, any_host=True, goal=Goal(GoalKind.DELAY, 1000.0))
     for seed in seeds:
         fabric = Groups(seed)
+        collect_seldom()  # as a controller does when it has begun
         plane: Any = fabric
         installer: Any = None
         every, now = list(fabric.groups), 0.0

@@ -63,12 +63,15 @@ def numbers(world, group=GROUP):
     return Counter(sender.alias for sender in world.core.plane.groups[group].senders.values())
 
 
+def leaves(world):
+    return {host.dpid for host in world.hosts.values()}
+
+
 def spines(world, group=GROUP):
     """Return the spines that each tree of a group passes."""
-    leaves = {host.dpid for host in world.hosts.values()}
     plane = world.core.plane
     return [
-        {node for link in plane.forest.tree(tree.key).links() for node in link} - leaves
+        {node for link in plane.forest.tree(tree.key).links() for node in link} - leaves(world)
         for tree in plane.groups[group].all_trees()
     ]
 
@@ -206,6 +209,32 @@ def test_a_spine_is_drained_under_packets(world):
     world.do("switch-undrain", dpid=spine)
     for _ in world.steps(2.0):
         check(world)
+
+
+@pytest.mark.parametrize("moment", ["bound", "binding", "leaving"])
+def test_a_spine_that_dies_under_an_alias_doubles_nothing_and_is_done_without(make_world, graph, version, moment):
+    world = started(make_world(graph, OPEN if moment == "binding" else ALIASED, version))
+    plane = world.core.plane
+    if moment != "bound":
+        use(world, STATIC if moment == "binding" else replace(STATIC, static=()))
+        steps = world.steps(1.0)
+        is_leaving = moment == "leaving"
+        while not any(
+            alias.is_leaving if is_leaving else not alias.is_standing for alias in plane.groups[GROUP].all_trees()[1:]
+        ):
+            next(steps)
+    alias = plane.groups[GROUP].all_trees()[-1]
+    dead = sorted({node for link in plane.forest.tree(alias.key).links() for node in link} - leaves(world))[0]
+    world.disconnect(dead)
+    for _ in world.steps(3.0):
+        for name in SENDERS:
+            assert set(world.send(name).values()) <= {1}, name
+    assert dead not in set().union(*spines(world))
+    check(world)
+    world.reconnect(dead)
+    world.settle(3.0)
+    check(world)
+    assert len(plane.groups[GROUP].all_trees()) == (1 if moment == "leaving" else 4)
 
 
 def test_rebalancing_and_another_seed_move_trees_without_loss(world):
