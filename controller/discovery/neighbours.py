@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from controller.discovery.ports import PortState
-from controller.discovery.timers import Timer, TimerKind
+from controller.discovery.timers import RESTART_GRACE_S, Timer, TimerKind
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
 
@@ -36,6 +36,7 @@ class Neighbours:
         self._changed = changed
         self.known: dict[End, int] = {}
         self.awaited: dict[End, int] = {}
+        self._until_s, self._bound_s = 0.0, float("inf")
 
     def restore(self, former: Mapping[End, int], until_s: float) -> None:
         """Take in which switches ports led to before a restart; those not back by `until_s` are forgotten."""
@@ -48,10 +49,22 @@ class Neighbours:
 
     def found(self, port: PortState, is_up: bool, until_s: float) -> None:
         """Let a port that its switch tells of for the first time be the trunk that it was, up to `until_s`."""
+        self._until_s, self._bound_s = until_s, min(self._bound_s, until_s + RESTART_GRACE_S)
         neighbour = self.awaited.pop(port.end, None)
         if neighbour is not None and is_up:
             port.was_trunk = self.known[port.end] = neighbour
             self._deadlines.set(Timer(TimerKind.AWAITED, port.end), until_s)
+
+    def awaits_on(self, end: End, now: float) -> bool:
+        """Have a port that waits for its switch do so as long as others that connected last, unless it has already.
+
+        Where a fabric takes long to come back its last switches are no more gone than those before them; it has
+        `RESTART_GRACE_S` more for that.
+        """
+        until_s = min(self._until_s, self._bound_s)
+        if now < until_s:
+            self._deadlines.set(Timer(TimerKind.AWAITED, end), until_s)
+        return now < until_s
 
     def review(self, port: PortState, now: float) -> None:
         """See which switch a port leads to after a change."""

@@ -26,10 +26,9 @@ from controller.kernel.token_bucket import TokenBucket
 from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 
-LLDP_LIFETIME_S = 2.0
-AHEAD_S = 1.0
-"""How much later than now a frame of ours may have left: of one microsecond several do."""
-"""How long after it was sent an LLDP frame shows a cable that was not known, beside what answers take as it is."""
+LLDP_LIFETIME_S, AHEAD_S = 2.0, 1.0
+"""How long after it was sent an LLDP frame shows a cable that was not known, beside what answers take as it is; how
+much later than now one of ours may have left: of one microsecond several do."""
 
 _PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE, TimerKind.AWAITED)
 
@@ -299,6 +298,7 @@ class PortTable:
         source.arrived_us = sent_us
         if source.heard_by != sink.end and waited_s > self._lldp_lifetime_s:
             if source.heard_by is None:
+                source.unanswered_count = 0  # it leads somewhere as far as is known: answers are late
                 self.budget.ask(FrameUrgency.AGAIN, FramePurpose.REPLY, source.end, now)
             return "lldp-replayed"
         source.unanswered_count = 0
@@ -431,9 +431,10 @@ class PortTable:
         self.detection.trunk_count += change
 
     def _awaited_due(self, end: End, now: float) -> None:
-        """Have a port probed anew whose neighbour of before a restart did not connect."""
+        """Have a port probed anew whose neighbour of before a restart did not connect, once no others come."""
         port = self.ports[end]
-        if port.was_trunk is not None and not self.is_connected(port.was_trunk):
+        is_due = port.was_trunk is not None and not self.is_connected(port.was_trunk)
+        if is_due and not self.neighbours.awaits_on(end, now):
             port.was_trunk = None
             self._touched(port, now)
 

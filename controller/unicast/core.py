@@ -72,7 +72,7 @@ MAX_GONE_COUNT = 16384
 Out: TypeAlias = Effect | FlowsUsed
 
 _TOPOLOGY_EVENTS = frozenset((SwitchUp, SwitchDown, LinkUp, LinkDown, PortRoleChanged, HostLearnt, HostGone))
-_FLUSH = UnicastTimer(UnicastDue.FLUSH)
+_FLUSH, _RELEASE = UnicastTimer(UnicastDue.FLUSH), UnicastTimer(UnicastDue.RELEASE)
 
 
 class UnicastCore:
@@ -408,7 +408,8 @@ class UnicastCore:
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
         if not self._begun:
             self._begun = True
-            self._deadlines.set(UnicastTimer(UnicastDue.RELEASE), now + self._settings.restart_grace_s)
+            self._deadlines.set(_RELEASE, now + self._settings.restart_grace_s)
+        self._awaited.connected(event.dpid, now, self._deadlines.at(_RELEASE))
         self._out += self._installer.switch_connected(event.dpid, event.ofp_version, now)
         self._large.switch_connected(event.dpid, now)
 
@@ -423,6 +424,7 @@ class UnicastCore:
                 self._urgent = True
                 self._flush(now)
         self._former.disconnected(dpid)
+        self._awaited.disconnected(dpid)
         self._out += self._installer.switch_disconnected(dpid, now)
         if unpinned := self._large.switch_disconnected(dpid):
             self._change([unpinned], now)
@@ -441,8 +443,9 @@ class UnicastCore:
         self._table_changed(event, now)
 
     def _table_changed(self, event: Any, now: float) -> None:
-        for mac in self._former.tables_told(event.dpid):
-            self._awaited.former_found(now, self._deadlines.at(UnicastTimer(UnicastDue.RELEASE)))
+        if (former := self._former.tables_told(event.dpid)) is not None:
+            self._awaited.told(event.dpid, bool(former), now)
+        for mac in former or ():
             if (host := self.fabric.host_near(mac, event.dpid)) is not None:
                 self.asked_for(event.dpid, host.mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):

@@ -12,10 +12,13 @@ from controller.rules.pipeline import PRIORITY_PINNED_FLOW, PRIORITY_PINNED_WAY
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 
 AWAITED_S: Final = 3.0
-"""So long after the last of the links from before was found, at most, paths wait after a restart for the others."""
+"""So long after switches last connected, told their entries or had a link of before found, at most, paths wait."""
 
 AWAITED_BOUND_S: Final = 10.0
 """So long before the entries from before go paths follow the links that there are."""
+
+BEHIND_S: Final = 0.5
+"""A wait whose end is looked at later than so has been for a controller that is behind: links may have been told."""
 
 
 def is_held(key: Key) -> bool:
@@ -51,10 +54,10 @@ class FormerEntries:
         self._switches_of: dict[bytes, set[int]] = {}
         self._is_over = False
 
-    def tables_told(self, dpid: int) -> list[bytes]:
-        """Return the hosts for which a switch has such entries, by their names, once it has told what it holds."""
+    def tables_told(self, dpid: int) -> list[bytes] | None:
+        """Return the hosts, by name, that a switch has such entries for, None before it has told what it holds."""
         if self._is_over or dpid in self._told or not self._entries.is_read(dpid):
-            return []
+            return None
         self._told.add(dpid)
         found = [
             in_domain(key.match.eth_dst, key.match.vlan_id or _tag_given(rule))
@@ -85,39 +88,68 @@ class AwaitedLinks:
 
     As long as there are some, and nothing says that the fabric is another one than it was, the paths that switches
     hold are right, and those by the links that are found so far may be none: switches that connect a second later
-    than the others would have all paths led round them, and back.
+    than the others would have all paths led round them, and back. So paths wait while switches are still to tell
+    what they hold, and where one holds entries from before; no longer than `AWAITED_S` after the last sign that
+    switches come back. A port that is only not known to lead to a switch any more says nothing of the others: its
+    switch is late too, or its frames are.
     """
 
     def __init__(self) -> None:
         self._awaited: set[End] = set()
+        self._reading: set[int] = set()
+        self._is_former_found = self._has_ended = self._is_over = False
         self._until_s: float | None = None
         self._bound_s = 0.0
-        self._is_over = False
 
-    def former_found(self, now: float, until_s: float | None) -> None:
-        """Take it that a switch holds entries for hosts from before a restart; they go at `until_s`, None for now."""
-        if self._until_s is None:
-            self._bound_s = now if until_s is None else until_s - AWAITED_BOUND_S
-            self._until_s = min(now + AWAITED_S, self._bound_s)
+    def connected(self, dpid: int, now: float, gone_s: float | None) -> None:
+        """Take it that a switch connects, to be asked what it holds; former entries go at `gone_s`, None for now."""
+        if gone_s is None:
+            self._is_over = True
+            return
+        self._bound_s = gone_s - AWAITED_BOUND_S
+        self._until_s, self._has_ended = min(now + AWAITED_S, self._bound_s), False
+        self._reading.add(dpid)
+
+    def told(self, dpid: int, has_former: bool, now: float) -> None:
+        """Take it that a switch has told what it holds, with or without entries for hosts from before a restart."""
+        self._reading.discard(dpid)
+        self._is_former_found |= has_former
+        self._goes_on(now)
+
+    def disconnected(self, dpid: int) -> None:
+        """Take it that a switch tells nothing now."""
+        self._reading.discard(dpid)
 
     def follow(self, event: TopologyEvent, now: float) -> None:
         """Take in a change of the fabric."""
+        if self._is_over:
+            return
         if isinstance(event, PortRoleChanged):
             end = (event.dpid, event.port_no)
             if event.role is PortRole.TRUNK:
                 self._awaited.add(end)
-            elif end in self._awaited:
+            elif end in self._awaited and event.role is not PortRole.UNKNOWN:
                 self._awaited.discard(end)
-                self._is_over = True
+                self._is_over = event.role is PortRole.DOWN
         elif isinstance(event, LinkUp):
             found = self._awaited & {(event.dpid_a, event.port_a), (event.dpid_b, event.port_b)}
             self._awaited -= found
-            if found and self._until_s is not None:
-                self._until_s = min(now + AWAITED_S, self._bound_s)
+            if found:
+                self._goes_on(now)
         elif isinstance(event, LinkDown | SwitchDown):
             self._is_over = True
 
     def until_s(self, now: float) -> float | None:
         """Return until when paths stay as they are, None where they follow the links that there are."""
-        is_over = self._is_over or not self._awaited or self._until_s is None or now >= self._until_s
-        return None if is_over else self._until_s
+        if self._is_over or self._until_s is None or not self._awaited:
+            return None
+        if not (self._is_former_found or self._reading):
+            return None
+        if self._until_s + BEHIND_S < now and not self._has_ended:
+            self._goes_on(now)
+        self._has_ended = now >= self._until_s
+        return None if self._has_ended else self._until_s
+
+    def _goes_on(self, now: float) -> None:
+        if self._until_s is not None:
+            self._until_s, self._has_ended = min(now + AWAITED_S, self._bound_s), False

@@ -86,7 +86,8 @@ def test_paths_wait_as_long_as_links_are_found_and_entries_from_before_stay():
     waits, now, gone_s = AwaitedLinks(), 100.0, 130.0
     for port_no in range(100):
         waits.follow(PortRoleChanged(1, port_no, PortRole.TRUNK), now)
-    waits.former_found(now, gone_s)
+    waits.connected(1, now, gone_s)
+    waits.told(1, True, now)
     port_no = 0
     while (until_s := waits.until_s(now)) is not None:
         assert now < until_s <= min(now + AWAITED_S, gone_s - AWAITED_BOUND_S)
@@ -98,7 +99,8 @@ def test_paths_wait_as_long_as_links_are_found_and_entries_from_before_stay():
 def test_paths_wait_for_no_link_that_was_not_there_before():
     waits = AwaitedLinks()
     waits.follow(PortRoleChanged(1, 1, PortRole.TRUNK), 100.0)
-    waits.former_found(100.0, 130.0)
+    waits.connected(1, 100.0, 130.0)
+    waits.told(1, True, 100.0)
     waits.follow(LinkUp(2, 7, 3, 7, 1e9), 102.0)
     assert waits.until_s(102.0) == 100.0 + AWAITED_S
 
@@ -106,7 +108,8 @@ def test_paths_wait_for_no_link_that_was_not_there_before():
 def test_paths_wait_for_nothing_once_entries_from_before_have_gone():
     waits = AwaitedLinks()
     waits.follow(PortRoleChanged(1, 1, PortRole.TRUNK), 100.0)
-    waits.former_found(100.0, None)
+    waits.connected(1, 100.0, None)
+    waits.told(1, True, 100.0)
     assert waits.until_s(100.0) is None
 
 
