@@ -23,7 +23,7 @@ from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import MulticastJournal, group_of
+from controller.multicast.journal import GROUP_SUBJECTS, MulticastJournal, group_of
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator_records import OperatorRecords
@@ -161,8 +161,10 @@ class Following:
                 self._waiting[stage][entry.key] = entry
             elif (address := group_of(entry.key)) is not None:
                 self._groups.setdefault(address, {})[entry.key] = entry
-            else:
+            elif entry.subject in GROUP_SUBJECTS:
                 self._unread(entry)
+            else:
+                self._journal.foreign.take(entry)
 
     def step(self, now: float) -> int:
         """Put what waits longest of the first kind into the core; return what that cost."""
@@ -184,6 +186,7 @@ class Following:
         for entry in self._entries.values():
             self._journal.was_read(entry, now)
             yield 1
+        self._perform(self._journal.foreign.told())
         if self._unreadable:
             self._pending_writes.begin_anew(now)
             count = len(self._unreadable)

@@ -14,6 +14,7 @@
 | `routers`, in a VLAN `vlan-routers/VLAN` | queriers and learnt router ports | observation |
 
 Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
+Entries by any other key are another version's, and stay as they are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from controller.kernel.ports import cable_of
 from controller.log import SWITCH_ENTRIES, LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.multicast.campaigns import Campaigns
 from controller.multicast.flood import FloodPlane
+from controller.multicast.foreign_entries import ForeignEntries
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import MemberLegs
@@ -42,6 +44,9 @@ from controller.trees.islands import AliasKey
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, parse_name
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
+
+GROUP_SUBJECTS = frozenset(("tree", "alias", "heard"))
+"""What entries are about that are of a group, which the key names next."""
 
 GROUPS_PER_WRITE, REST_INTERVAL_S = 50, 0.025
 """Trees and groups at a switch, together, that are written at one time, so that a storm of joins does not stall the
@@ -84,6 +89,7 @@ class MulticastJournal:
         self._records = records
         self._campaigns = campaigns
         self._legs = legs
+        self.foreign = ForeignEntries()
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
         self._aliases_written: dict[bytes, dict[int, int]] = {}
@@ -171,7 +177,7 @@ class MulticastJournal:
         self._anew_left = [len(self._pending.topology), len(self._pending.trees), len(self._pending.heard)]
         self._pending.records = dict.fromkeys(self._records.keys())
         self._pending.campaign = dict.fromkeys(self._campaigns.keys())
-        return [setting_entry(setting, True) for setting in self._settings()]
+        return [*(setting_entry(setting, True) for setting in self._settings()), *self.foreign]
 
     def _changed(self, now: float) -> list[LogEntry]:
         entries = [setting_entry(setting, self._is_set(setting)) for setting in self._pending.settings]
@@ -375,7 +381,7 @@ def _sender_text(key: SenderKey, sender: Sender) -> str:
 def group_of(key: str) -> bytes | None:
     """Return the group that a key of the log is of, None where it is of none."""
     subject, _, rest = key.partition("/")
-    if subject not in ("tree", "alias", "heard"):
+    if subject not in GROUP_SUBJECTS:
         return None
     try:
         return parse_name(rest.partition("/")[0])

@@ -198,7 +198,10 @@ class Restart:
             yield 1
         restored = reader.restored(self._operator.static.groups(), self._registered.carrier)
         self._journal.trees_known(restored.groups)
+        for entry in reader.foreign:
+            self._journal.foreign.take(entry)
         yield from self._restore(restored, "entries of the log")
+        self._perform(self._journal.foreign.told())
         for entry in entries:
             self._journal.was_read(entry, self.now)
             yield 1

@@ -93,10 +93,19 @@ class Restored(NamedTuple):
 
 
 class LogReader:
-    """Takes the entries of a log in, the last ones of their keys, whatever their order."""
+    """Takes the entries of a log in, the last ones of their keys, whatever their order.
+
+    Attributes
+    ----------
+    faults
+        How many cannot be read.
+    foreign
+        Those by keys that this version does not know.
+    """
 
     def __init__(self) -> None:
         self.faults = 0
+        self.foreign: list[LogEntry] = []
         self.fabric = LiveFabric()
         self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
         self.groups: dict[bytes, RestoredGroup] = {}
@@ -128,8 +137,12 @@ class LogReader:
 
     def read(self, entry: LogEntry) -> None:
         """Take in an entry; one that cannot be read is counted."""
+        read = self._readers.get(entry.subject)
+        if read is None:
+            self.foreign.append(entry)
+            return
         try:
-            self._readers[entry.subject](entry.value)
+            read(entry.value)
         except UNREADABLE:
             self.faults += 1
 

@@ -15,8 +15,8 @@ from controller.config.service_class_settings import Aliases, StaticTrees
 from controller.config.settings import Limits, Multicast
 from controller.config.terms import parse_prefix
 from controller.effects import Notice
-from controller.events import DeadlineReached, PacketReceived, SwitchesDrained
-from controller.log import LogEntry, LogEntryKind
+from controller.events import DeadlineReached, JournalLost, PacketReceived, SwitchesDrained
+from controller.log import LogEntry, LogEntryKind, MemoryLog, WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import LeadTaken, LogFollowed, PolicyLoaded
 from controller.wire.addresses import format_ip, parse_ip
@@ -249,13 +249,43 @@ def test_what_cannot_be_read_is_told_when_it_leads_and_costs_nothing_else(make_w
         LogEntryKind.OBSERVATION, f"heard/{format_ip(GROUP)}/{world.hosts['h3'].dpid}", {"group": 7}
     )
     shadow.handle(
-        LogFollowed((bad, LogEntry.of_record(LogEntryKind.OBSERVATION, "heard", {}), bad._replace(key="new/kind")))
+        LogFollowed((bad, LogEntry.of_record(LogEntryKind.OBSERVATION, "heard", {}), bad._replace(key="drain/1")))
     )
     assert known(shadow.core) == before
     assert shadow.effects == []
     shadow.lead()
     told = [notice for notice in world.notices if notice.kind == "journal-faulty"]
     assert [dict(notice.fields) for notice in told] == [{"records": 3}]
+
+
+def test_entries_of_a_later_version_outlast_the_lead_of_one_that_does_not_know_them(make_world):
+    """They stay to the letter, also where the whole log is written anew; what is taken back meanwhile stays away."""
+    world = make_world("leaf-spine", POLICY)
+    world.join("h3", GROUP)
+    world.advance(1.0)
+    later = [
+        LogEntry(LogEntryKind.DECISION, "slice/red", '{"vlan" : 7, "of":[1,2]}'),
+        LogEntry(LogEntryKind.OBSERVATION, "quota", "not even JSON"),
+    ]
+    taken_back = LogEntry(LogEntryKind.DECISION, "slice/blue", "{}")
+    world.log.write(WriteLog((*later, taken_back)))
+    shadow = Shadow(world)
+    shadow.follow()
+    world.log.write(WriteLog((taken_back._replace(text=None),)))
+    shadow.follow()
+    world.log = MemoryLog(world.log.read())
+    shadow.lead()
+    told = [notice for notice in world.notices if notice.kind == "journal-keys-unknown"]
+    assert [dict(notice.fields) for notice in told] == [{"records": 2}]
+    assert "(quota, slice)" in told[0].text
+    assert not [notice for notice in world.notices if notice.kind == "journal-faulty"]
+    keys = {entry.key for entry in world.log.read()}
+    for _ in range(2):
+        assert set(later) <= set(world.log.read())
+        world.feed(JournalLost())
+        world.advance(2.0)
+    assert {entry.key for entry in world.log.read()} == keys | {"routers"}
+    assert len([notice for notice in world.notices if notice.kind == "journal-keys-unknown"]) == 1
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
