@@ -49,7 +49,7 @@ def _monitor(monitor: Fields, called: SnapshotNames) -> Row:
     if leaving := monitor.get("leaving"):
         remarks.append(f"{leaving} on their way to others")
     if unowned := monitor.get("unowned"):
-        remarks.append(f"{unowned} switches have no monitor")
+        remarks.append("1 switch has no monitor" if unowned == 1 else f"{unowned} switches have no monitor")
     roles = ["monitor"] if monitor.get("is_there") else ["monitor", "gone"]
     roles += [word for word in ("divides", "drained") if monitor.get(word)]
     switches = monitor.get("switches")

@@ -318,7 +318,8 @@ class ScalingThread:
         if self._doing.is_alive():
             return "What was advised before is still being done.", frozenset()
         if seen.unowned:
-            return f"{seen.unowned} switches have no monitor yet.", frozenset()
+            which = "1 switch has" if seen.unowned == 1 else f"{seen.unowned} switches have"
+            return f"{which} no monitor yet.", frozenset()
         leaving = sum(state.leaving for state in seen.states.values())
         if leaving:
             return f"{leaving} switches are on their way from one monitor to another.", frozenset()

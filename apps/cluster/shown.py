@@ -147,10 +147,12 @@ class ClusterSection:
 def _problems_of(monitors: MonitorsSeen) -> Iterator[str]:
     """Yield what is wrong with the monitors."""
     if monitors.unowned:
-        yield f"{monitors.unowned} switches that monitors are connected to are polled by none."
+        which, are = ("switch", "is") if monitors.unowned == 1 else ("switches", "are")
+        yield f"{monitors.unowned} {which} that monitors are connected to {are} polled by none."
     for name, state in sorted(monitors.states.items()):
         if state.drained and state.switches:
-            yield f"{name} is drained and still has {state.switches} switches."
+            which = "switch" if state.switches == 1 else "switches"
+            yield f"{name} is drained and still has {state.switches} {which}."
     if monitors.states and not any(state.divides for state in monitors.states.values()):
         yield "No monitor divides the switches."
 

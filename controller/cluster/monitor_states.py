@@ -62,9 +62,9 @@ def monitor_states(view: ShareView) -> dict[str, MonitorState]:
             leaving[names[share.former]] += 1
         if owner is None:
             continue
-        switches[owner] += 1
         polled = monitors[owner].switches.get(dpid)
-        if polled is not None:
+        if polled is not None:  # of a switch that nobody is connected to the last share stays
+            switches[owner] += 1
             ports[owner] += polled.ports
             load[owner] += polled.ports_per_s
     whole = sum(load.values())

@@ -363,8 +363,8 @@ class Schedule:
         interval_s = self.settings.interval_of(switch.kind)
         late = missed = int((now - due_s) // interval_s)
         if switch.open:
-            late += 1
             # One that has just come is polled out of its turn, which may come while the first poll is in line.
+            late += switch.sweep_s is None or due_s - switch.sweep_s > interval_s / 2
             missed += switch.sweep_s is not None and due_s - switch.sweep_s > interval_s / 2
         else:
             kinds = [kind for kind in sorted(self.settings.kinds, key=_order) if kind not in switch.unsupported]

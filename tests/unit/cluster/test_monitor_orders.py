@@ -146,6 +146,13 @@ def test_what_monitors_are_about(stored: Stored):
     assert seen_of(stored.view()).unowned == 1
 
 
+def test_a_switch_that_nobody_is_connected_to_is_none_of_a_monitors_switches(stored: Stored):
+    """Its last share stays in the store, and would make a drained monitor look as if it polled something."""
+    before = monitor_states(stored.view())["m1"]
+    stored.put(KEYS.share_of(77), Share("m1", "run-1", 2, "", 0.0).text())
+    assert monitor_states(stored.view())["m1"] == before
+
+
 def test_targets_are_those_who_say_where_their_metrics_are(stored: Stored):
     stored.put(f"{KEYS.members}c1", Present("c1", "run", "10.0.0.1:6700", 3, metrics="10.0.0.1:9471").text())
     stored.put(f"{KEYS.members}c2", Present("c2", "run", "10.0.0.2:6700", 3).text())

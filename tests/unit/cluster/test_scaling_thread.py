@@ -124,6 +124,7 @@ def test_one_that_was_replaced_says_nothing() -> None:
     ("put", "why"),
     [
         ({"unowned": 3}, "3 switches have no monitor yet."),
+        ({"unowned": 1}, "1 switch has no monitor yet."),
         ({"leaving": 2}, "2 switches are on their way from one monitor to another."),
         ({"leader": 5, "taken_over": 4}, "c1 is taking over."),
         ({"taken_over": 4}, "No controller leads."),

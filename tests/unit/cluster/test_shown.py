@@ -97,6 +97,11 @@ def test_what_is_wrong_is_said_and_is_over_again(core: PlaceCore):
         "m1 is drained and still has 2 switches.",
         "No monitor divides the switches.",
     ]
+    one = MonitorsSeen({"m1": IDLE._replace(divides=True, drained=True, switches=1)}, 1)
+    assert look(shown, core, whole, 6.5, 0.0, one) == [
+        "1 switch that monitors are connected to is polled by none.",
+        "m1 is drained and still has 1 switch.",
+    ]
     assert look(shown, core, whole._replace(members=("c2",)), 7.0) == [
         "This controller is no member: the store has given up its lease, and it cannot lead."
     ]

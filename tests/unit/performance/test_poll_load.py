@@ -64,9 +64,9 @@ def test_the_turn_of_one_that_has_just_come_is_no_skipped_poll_and_the_turn_afte
     schedule.settings = PollSettings(interval_s=10, timeout_s=60.0)
     schedule.on_deadline(now)
     schedule.on_deadline(now + 1.0)
-    assert schedule.load.reading().skipped == 0
+    assert schedule.load.reading().skipped == schedule.counters["sweeps-skipped"] == schedule.switches[1].skipped == 0
     schedule.on_deadline(now + 11.0)
-    assert schedule.load.reading().skipped == 1
+    assert schedule.load.reading().skipped == schedule.counters["sweeps-skipped"] == schedule.switches[1].skipped == 1
 
 
 def test_a_switch_that_answers_no_more_says_nothing_of_the_monitor_and_one_that_does_after_all_was_given_up() -> None:
