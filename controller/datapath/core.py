@@ -35,7 +35,10 @@ from controller.rules.timeouts import Timeouts, earliest
 if TYPE_CHECKING:
     from controller.rules.switch_state import OwnerState
 
-READ_TIMEOUT_S = 10.0
+READ_TIMEOUT_S, READ_DOUBLINGS = 10.0, 3
+"""How long a switch has to tell its entries, or the next part of them, and how often that doubles where it does not:
+where many are read at once, to throw an answer away for being late makes those that follow later still."""
+
 _COOKIE_BITS = 16
 _ALL_BITS = (1 << _COOKIE_BITS) - 1
 
@@ -293,6 +296,7 @@ class DatapathCore(Batches):
         if not counts:
             return tuple(parts)
         if stats.more:
+            self._reads.start(datapath.dpid, now)
             return ()
         datapath.flows_told = True
         return self._read_in(datapath, now)
@@ -343,7 +347,7 @@ class DatapathCore(Batches):
         if datapath.asked or not datapath.flows_told:
             return ()
         self._reads.cancel(datapath.dpid)
-        datapath.reading_xid = None
+        datapath.reading_xid, datapath.doublings = None, 0
         parts = datapath.attached_parts()
         for state in parts:
             state.owner.read(state, now)
@@ -362,6 +366,7 @@ class DatapathCore(Batches):
         for state in datapath.attached_parts():
             state.owner.reading_begun(state, datapath.reading_xid)
         self._effects.append(RequestFlows(datapath.dpid, datapath.reading_xid, *self._cookies()))
+        datapath.waits_left = (1 << datapath.doublings) - 1
         self._reads.start(datapath.dpid, now)
 
     def _cookies(self) -> tuple[int, int]:
@@ -396,12 +401,18 @@ class DatapathCore(Batches):
             datapath.under_way, datapath.barrier_xid = (), None
             self.read(datapath, now)
         for dpid in self._reads.take_due(now):
-            text = f"Switch {dpid} did not tell its flow entries in time: it is asked again."
-            parts = self._datapaths[dpid].attached_parts()
+            datapath = self._datapaths[dpid]
+            if datapath.waits_left:
+                datapath.waits_left -= 1
+                self._reads.start(dpid, now)
+                continue
+            datapath.doublings = min(datapath.doublings + 1, READ_DOUBLINGS)
+            text = f"Switch {dpid} did not tell its flow entries in time: it is asked again, and has twice as long."
+            parts = datapath.attached_parts()
             for state in parts[:1]:
                 state.owner.notice("read-timeout", dpid, text, now)
             concerned += parts[:1]
-            self.read(self._datapaths[dpid], now)
+            self.read(datapath, now)
         for dpid in self._roles.timeouts.take_due(now):
             self._roles.overdue(self._datapaths[dpid], now)
             concerned += self._datapaths[dpid].attached_parts()[:1]

@@ -248,10 +248,11 @@ class Datapath:
 
     `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `has_more` tells
     whether something else is to be sent after it. `reading_xid` is that of the reading. None stands for nothing under
-    way. `asked` are the requests for groups and meters of that reading which the switch has not answered,
-    `reads_resources` whether it has any. `role` is what the switch said last, `wanted` what it is asked for,
-    `role_xid` that of the request under way with `role_generation_id`, `confirm_xid` that of the question whether the
-    role is still ours.
+    way; one that was not told in time is followed by one that has it `doublings` times doubled, of which `waits_left`
+    are left beside the one that runs. `asked` are the requests for groups and meters of that reading which the switch
+    has not answered, `reads_resources` whether it has any. `role` is what the switch said last, `wanted` what it is
+    asked for, `role_xid` that of the request under way with `role_generation_id`, `confirm_xid` that of the question
+    whether the role is still ours.
     """
 
     dpid: int
@@ -265,6 +266,8 @@ class Datapath:
     edit_count: int = 0
     has_more: bool = False
     reading_xid: int | None = None
+    doublings: int = 0
+    waits_left: int = 0
     reads_resources: bool = False
     flows_told: bool = False
     asked: dict[int, str] = field(default_factory=dict)
