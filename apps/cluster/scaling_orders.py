@@ -18,9 +18,10 @@ COMMAND_LIMIT_S = 60.0
 """How long the program may take."""
 
 DRAIN_LIMIT_S = 60.0
-"""How long monitors may take to hand their switches over before the program is run."""
+"""How long monitors may take to be drained, and to hand their switches over, before the program is run."""
 
-LOOK_S = 0.1
+LOOK_S, RETRY_S = 0.1, 1.0
+"""How often it is looked whether they have, and how soon a drain that was refused or not confirmed is tried again."""
 
 
 class ScalingOrders:
@@ -34,6 +35,8 @@ class ScalingOrders:
         Returns the monitors that are there.
     command
         The program and its first arguments; none where it is empty.
+    drain_limit_s, retry_s
+        `DRAIN_LIMIT_S` and `RETRY_S`, unless it is a test.
     """
 
     def __init__(
@@ -41,10 +44,14 @@ class ScalingOrders:
         order: Callable[[Order, str], Document],
         monitors: Callable[[], Mapping[str, MonitorState]],
         command: Sequence[str],
+        drain_limit_s: float = DRAIN_LIMIT_S,
+        retry_s: float = RETRY_S,
     ) -> None:
         self._order = order
         self._monitors = monitors
         self._command = tuple(command)
+        self._drain_limit_s = drain_limit_s
+        self._retry_s = retry_s
         self._pause = system_threading.Event()
 
     def chosen(self, advised: Advised, spare: Set[str]) -> list[str]:
@@ -68,16 +75,33 @@ class ScalingOrders:
         return self._shrink(wanted, chosen) if wanted < count else []
 
     def _shrink(self, wanted: int, chosen: Sequence[str]) -> list[str]:
-        """Drain monitors; the program ends them when they have no switch."""
-        problems = [problem for name in chosen if (problem := self._ordered(draining, name))]
-        if problems or not chosen:
-            return problems
-        deadline_s = time.monotonic() + DRAIN_LIMIT_S
-        while busy := [name for name in chosen if self._polls(name)]:
+        """Drain monitors; the program ends them when they have no switch.
+
+        What fails is tried again for a while. After that all have their part again: the pool is as it was, and the
+        next advice is no other than this one.
+        """
+        if not chosen:
+            return []
+        deadline_s = time.monotonic() + self._drain_limit_s
+        problems = self._drain(chosen, deadline_s)
+        while not problems and (busy := [name for name in chosen if self._polls(name)]):
             if time.monotonic() > deadline_s:
-                return [f"{', '.join(busy)} still has switches {DRAIN_LIMIT_S:g} s after it was drained."]
+                problems = [f"{', '.join(busy)} still has switches {self._drain_limit_s:g} s after it was drained."]
             self._pause.wait(LOOK_S)
-        return self._run(wanted, chosen)
+        if not problems:
+            return self._run(wanted, chosen)
+        left = {name: problem for name in chosen if (problem := self._ordered(undraining, name))}
+        return [*problems, *(f"{name} may be drained still. {problem}" for name, problem in left.items())]
+
+    def _drain(self, names: Sequence[str], deadline_s: float) -> list[str]:
+        """Have monitors drained; return what is wrong with those that are not by then."""
+        left = list(names)
+        while True:
+            problems = {name: problem for name in left if (problem := self._ordered(draining, name))}
+            left = list(problems)
+            if not left or time.monotonic() + self._retry_s > deadline_s:
+                return list(problems.values())
+            self._pause.wait(self._retry_s)
 
     def _polls(self, name: str) -> bool:
         """Tell whether a monitor has ports to poll; a switch that nobody is connected to stays whose it was."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
@@ -137,6 +138,7 @@ class ScalingThread:
         self._grace_s = min(GRACE_S, GRACE_PART * settings.interval_s)
         self._advisor: Advisor | None = None
         self._pace = 1
+        self._early: frozenset[str] = frozenset()
         self._text = ""
         self._doing = system_threading.Thread()
         self._has_ended = system_threading.Event()
@@ -156,7 +158,7 @@ class ScalingThread:
         before, before_s, number = self._busyness(), time.monotonic(), int(time.time() // interval_s)
         is_whole = False
         self._follow()
-        while self._waited((number + 1) * interval_s):
+        while self._waited_for_end((number + 1) * interval_s, number):
             now, now_s = self._busyness(), time.monotonic()
             elapsed_s = now_s - before_s
             is_whole = is_whole and abs(elapsed_s - interval_s) < CLOCK_S + 0.01 * interval_s
@@ -188,9 +190,25 @@ class ScalingThread:
                 return False
         return not self._has_ended.is_set()
 
-    def _look(self, number: int) -> None:
+    def _waited_for_end(self, until_s: float, number: int) -> bool:
+        """Wait until an interval ends, and shortly before look who says that it has ended already."""
+        if not self._waited(until_s - self._grace_s):
+            return False
+        self._early = frozenset()
+        if self._divides():
+            with suppress(StoreSilent):
+                prefix = self._keys.scaling_loads
+                told = [(each.key, read_member_load(each.value)) for each in read_below(self._ask, prefix)[1]]
+                early = (key for key, load in told if load is not None and load.number == number)
+                self._early = frozenset(key.removeprefix(prefix) for key in early)
+        return self._waited(until_s)
+
+    def _divides(self) -> bool:
         state = self._monitors().states.get(self._place.monitor)
-        if state is not None and state.divides:
+        return state is not None and state.divides
+
+    def _look(self, number: int) -> None:
+        if self._divides():
             self._advise(number)
             return
         self._advisor = None
@@ -234,8 +252,8 @@ class ScalingThread:
         drained = frozenset(name for name, state in seen.states.items() if state.drained)
         pace = self._read_pace(held)
         at_work = frozenset(seen.states) - drained
-        disturbed, beside = self._around(seen)
-        advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, disturbed, beside))
+        (disturbed, beside), early = self._around(seen), self._early
+        advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, disturbed, beside, early))
         edits.append(PutKey(f"{keys.scaling_said}{said_slot(number)}", advised.text()))
         edits.append(PutKey(keys.scaling_table, self._advisor.table()))
         noted = {

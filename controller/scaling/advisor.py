@@ -59,6 +59,8 @@ class PoolInterval(NamedTuple):
         What is being changed by others, as a sentence; '' for nothing.
     beside_leader
         Monitors on the machine of the controller that leads.
+    early
+        Monitors that told of the interval well before it was over by the clock of the one that divides.
     """
 
     number: int
@@ -68,6 +70,7 @@ class PoolInterval(NamedTuple):
     pace: int = 1
     disturbed: str = ""
     beside_leader: Set[str] = frozenset()
+    early: Set[str] = frozenset()
 
 
 class AdvisorSettings(NamedTuple):
@@ -108,6 +111,7 @@ class Advisor:
         self._period_at = 0
         self._turn = 0
         self._former: tuple[int, dict[str, str]] | None = None
+        self._numbers: dict[str, int] = {}
         self._is_broken = True
 
     @property
@@ -125,6 +129,7 @@ class Advisor:
         settings, count = self.settings, len(interval.at_work)
         said = Advised(interval.number, settings.interval_s, count, len(interval.drained), interval.pace)
         gap, is_change = self._gap(interval)
+        self._numbers = {name: load.number for name, load in interval.loads.items()}
         runs = {name: interval.loads[name].incarnation for name in interval.at_work if name in interval.loads}
         self._former = (interval.number, runs)
         if gap:
@@ -156,6 +161,8 @@ class Advisor:
         if others:
             own = self.settings.interval_s
             return f"{', '.join(others)} goes by another scaling.interval_s than the {own} s here.", False
+        if clocks := self._clocks(interval):
+            return clocks, False
         silent = [name for name in names if name not in interval.loads or interval.loads[name].number != self_number]
         if silent:
             return f"{', '.join(silent)} told nothing of the interval.", False
@@ -168,6 +175,24 @@ class Advisor:
         if any(interval.loads[name].pace != interval.pace for name in names):
             return "The time between polls changed in the interval.", True
         return "", False
+
+    def _clocks(self, interval: PoolInterval) -> str:
+        """Return which clocks differ from that of the monitor that divides, as a sentence; '' for none.
+
+        One that is behind has told something since the interval before, and not of this one.
+        """
+        ahead, behind = [], []
+        for name in sorted(interval.at_work & interval.loads.keys()):
+            number = interval.loads[name].number
+            if number > interval.number or (name in interval.early and number == interval.number):
+                ahead.append(name)
+            elif number < interval.number and self._numbers.get(name, number) != number:
+                behind.append(name)
+        for names, how in ((ahead, "ahead of"), (behind, "behind")):
+            if names:
+                are = "The clock of {} is" if len(names) == 1 else "The clocks of {} are"
+                return f"{are.format(', '.join(names))} {how} that of the monitor that divides: have them set alike."
+        return ""
 
     def _differs(self, load: MemberLoad) -> bool:
         return load.interval_s != self.settings.interval_s

@@ -1,4 +1,4 @@
-"""A monitor's part in advice about their number: over the store's twin, with real programs and no loop."""
+"""A monitor's part in advice about their number: over the store's twin or etcd, with real programs and no loop."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.cluster.etcd import Access, EtcdEngine
 from apps.cluster.scaling_command import run_scaling_command
 from apps.cluster.scaling_feed import ScalingFeed
 from apps.cluster.scaling_orders import ScalingOrders
@@ -20,7 +22,7 @@ from apps.cluster.scaling_thread import Busyness, ScalingHeard, ScalingPlace, Sc
 from apps.cluster.store_reading import read_below
 from apps.monitor_scaling import MonitorScaling, paced
 from controller.cluster.draining import draining
-from controller.cluster.engine import PutKey, Reply, Request, Silent
+from controller.cluster.engine import Engine, PutKey, Reply, Request, Silent
 from controller.cluster.engine import Transaction as StoreTransaction
 from controller.cluster.keys import Keys, Leader, Present
 from controller.cluster.memory_engine import MemoryEngine, MemoryStore
@@ -46,8 +48,8 @@ def state(*, divides: bool = False, drained: bool = False, leaving: int = 0, swi
 class Pool:
     """Monitors as the first of them, which divides, sees them; the others' loads are put by the test."""
 
-    def __init__(self, **settings: Any) -> None:
-        self.engine = MemoryEngine(MemoryStore())
+    def __init__(self, engine: Engine | None = None, **settings: Any) -> None:
+        self.engine = MemoryEngine(MemoryStore()) if engine is None else engine
         self.states: dict[str, MonitorState] = {"m1": state(divides=True), "m2": state(), "m3": state()}
         self.unowned = 0
         self.heard: list[ScalingHeard] = []
@@ -75,10 +77,10 @@ class Pool:
     def held(self) -> Mapping[str, str]:
         return {each.key: each.value for each in read_below(self.ask, KEYS.scaling)[1]}
 
-    def goes(self, number: int, usage: float) -> Advised:
+    def goes(self, number: int, usage: float, pace: int = 1) -> Advised:
         """Have an interval pass in which each is so busy; return what is said of it."""
         for name in self.states:
-            load = MemberLoad(number, 300, f"run-{name[1:]}", True, 1, usage, 0.1, 0.0, 1000, 0, 0, {20: 1000})
+            load = MemberLoad(number, 300, f"run-{name[1:]}", True, pace, usage, 0.1, 0.0, 1000, 0, 0, {20: 1000})
             self.put(f"{KEYS.scaling_loads}{name}", load.text())
         self.heard.clear()
         self.thread._look(number)
@@ -90,6 +92,21 @@ class Pool:
 
     def events(self) -> list[str]:
         return [told.kind for heard in self.heard for told in heard.events]
+
+
+@pytest.fixture(params=["memory", "etcd"])
+def pool_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., Pool]]:
+    """Make pools over the twin, and over a server of etcd."""
+    with ExitStack() as stack:
+
+        def made(**settings: Any) -> Pool:
+            if request.param == "memory":
+                return Pool(**settings)
+            engine = EtcdEngine(Access((request.getfixturevalue("own_etcd").endpoint,)), PATIENCE_S)
+            stack.callback(engine.close)
+            return Pool(engine, **settings)
+
+        yield made
 
 
 def test_what_is_advised_is_in_the_store_told_and_done() -> None:
@@ -173,8 +190,8 @@ def test_a_monitor_on_the_machine_of_who_leads_is_told_by_both_addresses(
     assert pool.goes(7, 0.95).placement.startswith("m2 runs on") is is_beside
 
 
-def test_a_table_that_makes_no_sense_is_left_aside_and_said() -> None:
-    pool = Pool()
+def test_a_table_that_makes_no_sense_is_left_aside_and_said(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of()
     pool.put(KEYS.scaling_table, "torn {")
     assert pool.goes(7, 0.5).gap == ""
     assert "scaling-table-broken" in pool.events()
@@ -183,21 +200,35 @@ def test_a_table_that_makes_no_sense_is_left_aside_and_said() -> None:
     assert json.loads(held[KEYS.scaling_table])["loads"] == [[7, 1.5]]
 
 
-def test_the_next_one_that_divides_goes_on_with_what_was_learnt() -> None:
-    pool = Pool()
+def test_the_next_one_that_divides_goes_on_with_what_was_learnt(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of()
     pool.goes(7, 0.95)
     pool.thread = pool.made()
     assert pool.goes(8, 0.95).withheld == "Something was done in the interval before already."
     assert json.loads(pool.held()[KEYS.scaling_table])["loads"] == [[7, 2.85], [8, 2.85]]
 
 
-def test_loads_of_those_that_are_gone_go_too_and_others_polls_become_rarer_where_none_is_left() -> None:
-    pool = Pool(limit=3)
+def test_loads_of_those_that_are_gone_go_too_and_others_polls_become_rarer_where_none_is_left(
+    pool_of: Callable[..., Pool],
+) -> None:
+    pool = pool_of(limit=3)
     pool.put(f"{KEYS.scaling_loads}m9", "{}")
     said = pool.goes(7, 0.95)
     held = pool.held()
     assert f"{KEYS.scaling_loads}m9" not in held and held[KEYS.scaling_pace] == "2"
     assert (said.wanted_pace, pool.heard[-1].pace, pool.heard[-1].actions) == (2, 2, ("rarer",))
+    pool.thread = pool.made()
+    assert (pool.goes(8, 0.5, pace=2).pace, pool.heard[0].pace) == (2, 2), "the next one that divides keeps the pace"
+
+
+def test_who_says_before_an_interval_ends_that_it_has_ended_is_early(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of()
+    number = int(time.time() // 300) - 1
+    for name, told in (("m1", number - 1), ("m2", number), ("m3", number - 1)):
+        load = MemberLoad(told, 300, f"run-{name[1:]}", True, 1, 0.5, 0.1, 0.0, 1000, 0, 0, {20: 1000})
+        pool.put(f"{KEYS.scaling_loads}{name}", load.text())
+    assert pool.thread._waited_for_end((number + 1) * 300, number)
+    assert pool.goes(number, 0.5).gap.startswith("The clock of m2 is ahead of that of the monitor that divides")
 
 
 def test_a_store_that_is_silent_costs_an_interval_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +297,10 @@ def test_a_monitor_that_an_operator_drained_is_left_alone(tmp_path: Path) -> Non
     assert (ordered.ran(), ordered.asked) == ("monitors 3|", [])
 
 
-def test_which_run_was_drained_for_advice_is_in_the_store_until_it_has_its_part_again() -> None:
-    pool = Pool()
+def test_which_run_was_drained_for_advice_is_in_the_store_until_it_has_its_part_again(
+    pool_of: Callable[..., Pool],
+) -> None:
+    pool = pool_of()
     assert pool.goes(7, 0.4).wanted == 2
     assert pool.held()[f"{KEYS.scaling_drained}m3"] == "run-3"
     pool.states["m3"] = state(drained=True)
@@ -287,11 +320,55 @@ def test_one_is_drained_before_the_program_ends_it_and_never_the_one_that_divide
     assert (ordered.ran(), ordered.asked) == ("monitors 2|m2", [("drain", "m2")])
 
 
-def test_one_that_cannot_be_drained_is_left_and_said(tmp_path: Path) -> None:
-    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
-    refused = {"error": "m2 is not drained.", "refused": True}
-    orders = ScalingOrders(lambda order, name: refused, lambda: ordered.states, ("x",))
-    assert orders.carry_out(change(2, 1), ["m2"]) == ["m2 is not drained."]
+class Reluctant(Ordered):
+    """Orders over monitors of which those that are named refuse to be drained for so many times."""
+
+    def __init__(self, tmp_path: Path, refusals: dict[str, int], **states: MonitorState) -> None:
+        super().__init__(tmp_path, **states)
+        self.refusals = refusals
+        given = self.order, lambda: self.states, self.orders._command
+        self.orders = ScalingOrders(*given, drain_limit_s=0.4, retry_s=0.01)
+
+    def order(self, order: Any, name: str) -> dict[str, Any]:
+        if order is draining and self.refusals.get(name, 0) > 0:
+            self.refusals[name] -= 1
+            return {"error": f"{name} is not drained.", "refused": True}
+        return super().order(order, name)
+
+
+def test_a_drain_that_fails_is_tried_again(tmp_path: Path) -> None:
+    ordered = Reluctant(tmp_path, {"m2": 3}, m1=state(divides=True), m2=state(), m3=state())
+    assert ordered.orders.carry_out(change(3, 1), ["m3", "m2"]) == []
+    assert ordered.asked == [("drain", "m3"), ("drain", "m2")], "no monitor is drained twice"
+    assert ordered.ran() == "monitors 1|m3 m2"
+
+
+def test_where_one_cannot_be_drained_all_have_their_part_again(tmp_path: Path) -> None:
+    """Else some would stay drained that nobody ends, and no later advice would be about them."""
+    ordered = Reluctant(tmp_path, {"m2": 1_000_000}, m1=state(divides=True), m2=state(), m3=state())
+    assert ordered.orders.carry_out(change(3, 1), ["m3", "m2"]) == ["m2 is not drained."]
+    assert ordered.asked == [("drain", "m3"), ("undrain", "m3"), ("undrain", "m2")]
+    assert not any(each.drained for each in ordered.states.values())
+    assert ordered.ran() == ""
+
+
+def test_one_that_keeps_its_switches_has_its_part_again(tmp_path: Path) -> None:
+    ordered = Reluctant(tmp_path, {}, m1=state(divides=True), m2=state())
+    stuck = dict(ordered.states)
+    given = ordered.order, lambda: {**ordered.states, "m2": stuck["m2"]}, ("x",)
+    orders = ScalingOrders(*given, drain_limit_s=0.2, retry_s=0.01)
+    assert orders.carry_out(change(2, 1), ["m2"]) == ["m2 still has switches 0.2 s after it was drained."]
+    assert ordered.asked == [("drain", "m2"), ("undrain", "m2")]
+
+
+def test_one_that_neither_is_drained_nor_has_its_part_again_is_said() -> None:
+    silent = {"error": "The monitors' store does not answer.", "refused": True}
+    states = {"m1": state(divides=True), "m2": state()}
+    orders = ScalingOrders(lambda order, name: silent, lambda: states, ("x",), drain_limit_s=0.05, retry_s=0.01)
+    assert orders.carry_out(change(2, 1), ["m2"]) == [
+        "The monitors' store does not answer.",
+        "m2 may be drained still. The monitors' store does not answer.",
+    ]
 
 
 def test_without_a_program_no_monitor_is_started(tmp_path: Path) -> None:

@@ -90,6 +90,21 @@ def test_nothing_is_advised_done_or_learnt_of_a_gap(change: dict[str, object], w
     assert advice_text(said) == f"Nothing is advised: {why}"
 
 
+def test_a_clock_that_is_ahead_or_behind_is_named_and_nothing_is_advised_until_it_is_not() -> None:
+    one = advisor()
+    early = interval(7, 0.5, 0.5, 0.5, early=frozenset({"m2", "m9"}))
+    are = "that of the monitor that divides: have them set alike."
+    assert one.take(early).gap == f"The clock of m2 is ahead of {are}"
+    whole = {number: interval(number, 0.5, 0.5, 0.5).loads for number in range(8, 12)}
+    ahead = {"m1": whole[8]["m1"], "m2": whole[9]["m2"], "m3": whole[9]["m3"]}
+    assert one.take(interval(8, 0.5, 0.5, 0.5, loads=ahead)).gap == f"The clocks of m2, m3 are ahead of {are}"
+    assert one.take(interval(9, 0.5, 0.5, 0.5)).gap == ""
+    behind = {**whole[10], "m3": whole[9]["m3"]}
+    assert one.take(interval(10, 0.5, 0.5, 0.5, loads=behind)).gap == "m3 told nothing of the interval."
+    behind = {**whole[11], "m3": whole[10]["m3"]}
+    assert one.take(interval(11, 0.5, 0.5, 0.5, loads=behind)).gap == f"The clock of m3 is behind {are}"
+
+
 def test_nothing_is_said_of_an_interval_in_which_members_changed() -> None:
     one = advisor()
     one.take(interval(7, 0.5, 0.5, 0.5))
