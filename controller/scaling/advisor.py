@@ -247,6 +247,11 @@ class Advisor:
         pace, count = interval.pace, said.monitors
         load, change = reading.tiers[0].load, 0 if held is None else held.change
         rule = "" if advice is None else advice.reason
+        lacking = self.settings.bounds.least - count
+        if lacking > max(change, 0):
+            rule = f"there are to be at least {self.settings.bounds.least} monitors"
+            said = said._replace(rule=rule, wanted=count + lacking, cost_h=24.0 * lacking)
+            return self._ordered(said, load / (count + lacking), interval)
         if advice is not None and advice.change > 0 and held is None:
             if pace >= MOST_PACE:
                 return said._replace(rule=f"{rule}, and neither monitors nor time between polls are left")

@@ -1,7 +1,7 @@
 """Monitors that share switches through etcd as the fabric doubles: the advice, and what becomes of it.
 
-Switches are simulated, so that what a poll takes of a monitor is known: each gives its statistics a third of a
-second after it is asked, and a monitor asks one at a time.
+Switches are simulated where it has to be known what a poll takes of a monitor: each gives its statistics a third of a
+second after it is asked, and a monitor asks one at a time. Beside that three monitors poll Open vSwitch.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from apps.cli.snapshot_socket import SocketSource
 from apps.emulation.cluster import ETCD_PORT, EtcdServer
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import private_network
-from apps.emulation.network import CONTROLLER_PORT
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.simulated_fabric.fabric import SimulatedFabric
 from apps.simulated_fabric.lone import unconnected_switches
 from apps.simulated_fabric.switch import Service
 from controller.cluster.keys import Keys
-from controller.cluster.share_records import read_share
+from controller.cluster.share_records import read_manager, read_share
 from etcd_server import etcd_program
+from topology.graph import Graph, NodeKind
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
@@ -77,8 +78,8 @@ class SwitchesOfMonitor(threading.Thread):
         self._fabric.close()
 
 
-class ScaledPool:
-    """Three monitors, which may become four, and the store."""
+class PoolOfMonitors:
+    """Three monitors, and the store."""
 
     def __init__(self, stack: ExitStack, framework: Framework, directory: Path, scaling: str) -> None:
         self.told = directory / "told"
@@ -95,14 +96,8 @@ class ScaledPool:
         self.store.launch()
         self.store.wait()
         self.monitors: dict[str, ControllerProcess] = {}
-        self.switches = [SwitchesOfMonitor(CONTROLLER_PORT + at) for at in range(len(NAMES))]
         for name in NAMES[:3]:
             self.begin(name)
-        for each in self.switches:
-            each.start()
-            stack.callback(each.join, 10.0)
-            stack.callback(setattr, each, "has_ended", True)
-        self.wait(lambda: self.parts() == [4, 4, 4], "each has its part")
 
     def begin(self, name: str) -> None:
         """Start a monitor."""
@@ -110,10 +105,6 @@ class ScaledPool:
         env = {"VSRT_MEMBER": name}
         process = ControllerProcess(port, framework=self._framework, policy=self._policy, apps=("monitor",), env=env)
         self.monitors[name] = self._stack.enter_context(process)
-
-    def double(self, doubled: bool = True) -> None:
-        for each in self.switches:
-            each.doubled = doubled
 
     def wait(self, reached: Callable[[], Any], what: str) -> Any:
         deadline_s = time.monotonic() + PATIENCE_S
@@ -125,21 +116,24 @@ class ScaledPool:
             time.sleep(LOOK_S)
         return found
 
+    def is_connected(self, _dpid: int) -> bool:
+        """Tell whether a switch is connected to monitors."""
+        return True
+
     def shares(self) -> dict[str, int]:
         """Return how many switches each monitor polls, of those that are connected."""
         held = self.store.read(Keys(FABRIC).shares).held
-        connected = (1 + self.switches[0].doubled) * SWITCHES
-        there = [each for each in held if int(each.key.rpartition("/")[2], 16) <= connected]
+        there = [each for each in held if self.is_connected(int(each.key.rpartition("/")[2], 16))]
         owners = [share.owner for each in there if (share := read_share(each.value)) and not share.former]
         return {name: owners.count(name) for name in NAMES}
 
     def parts(self) -> list[int]:
         return sorted((count for count in self.shares().values() if count), reverse=True)
 
-    def intervals(self, at: str = "m1") -> list[dict[str, Any]]:
-        """Return what a monitor shows of intervals, as of now."""
+    def intervals(self, at: str = "") -> list[dict[str, Any]]:
+        """Return what a monitor, the first one where none is named, shows of intervals, as of now."""
         try:
-            snapshot = next(SocketSource(self.monitors[at].socket).follow(("scaling",)))
+            snapshot = next(SocketSource(self.monitors[at or min(self.monitors)].socket).follow(("scaling",)))
         except OperationFailed:
             return []
         return [document.fields for document in snapshot.section("scaling").in_order()]
@@ -151,6 +145,26 @@ class ScaledPool:
     def asked(self) -> list[str]:
         """Return what the program was told so far."""
         return self.told.read_text().splitlines() if self.told.exists() else []
+
+
+class ScaledPool(PoolOfMonitors):
+    """With simulated switches, whose number may double, and a fourth monitor then."""
+
+    def __init__(self, stack: ExitStack, framework: Framework, directory: Path, scaling: str) -> None:
+        super().__init__(stack, framework, directory, scaling)
+        self.switches = [SwitchesOfMonitor(CONTROLLER_PORT + at) for at in range(len(NAMES))]
+        for each in self.switches:
+            each.start()
+            stack.callback(each.join, 10.0)
+            stack.callback(setattr, each, "has_ended", True)
+        self.wait(lambda: self.parts() == [4, 4, 4], "each has its part")
+
+    def double(self, doubled: bool = True) -> None:
+        for each in self.switches:
+            each.doubled = doubled
+
+    def is_connected(self, dpid: int) -> bool:
+        return dpid <= (1 + self.switches[0].doubled) * SWITCHES
 
 
 @pytest.fixture
@@ -203,3 +217,47 @@ def test_with_apply_a_monitor_is_started_takes_its_share_and_is_drained_when_the
     pool.wait(lambda: pool.parts() == [4, 4, 4], "the others have all")
     ordered = [each["interval"] for each in pool.intervals() if each["is_ordered"]]
     assert len(ordered) == 2 and ordered[1] - ordered[0] >= 2
+
+
+def ring(count: int) -> Graph:
+    """Return so many switches with a host each, and a cable to the next switch."""
+    graph = Graph()
+    names = [f"s{number}" for number in range(1, count + 1)]
+    for number, name in enumerate(names, 1):
+        graph.add_node(name, NodeKind.TOR)
+        graph.add_node(f"h{number}", NodeKind.HOST)
+        graph.add_link(name, f"h{number}")
+    for one, other in zip(names, [*names[1:], names[0]], strict=True):
+        graph.add_link(one, other)
+    return graph
+
+
+def test_over_open_vswitch_one_that_is_not_needed_is_drained_and_who_divides_next_goes_on(
+    framework: Framework, tmp_path: Path
+) -> None:
+    """Switches of Open vSwitch answer at once, so that three monitors are one more than the fewest."""
+    etcd_program()
+    keys = Keys(FABRIC)
+    scaling = f"scaling: {{{{mode: apply, least: 2, limit: 6, interval_s: {INTERVAL_S}, command: {{command}}}}}}\n"
+    with ExitStack() as stack:
+        ports = tuple(CONTROLLER_PORT + at for at in (1, 2))
+        stack.enter_context(EmulatedFabric(ring(6), more_controller_ports=ports))
+        pool = PoolOfMonitors(stack, framework, tmp_path, scaling)
+        pool.wait(lambda: pool.parts() == [2, 2, 2], "each has its part")
+        pool.wait(pool.asked, "the program is told that one may end")
+        (told,) = pool.asked()
+        spare = told.rpartition(" ")[2]
+        assert told == f"monitors 2 {spare}"
+        assert pool.shares()[spare] == 0, "it has no switch before it ends"
+        pool.monitors.pop(spare).stop()
+        pool.wait(lambda: pool.parts() == [3, 3], "the others have all")
+        manager = read_manager(pool.store.read(keys.manager).held[0].value)
+        assert manager is not None
+        known = json.loads(pool.store.read(keys.scaling_table).held[0].value)["loads"]
+        pool.monitors.pop(manager.monitor).kill()
+        (left,) = pool.monitors
+        pool.wait(lambda: pool.shares()[left] == 6, "the one that is left has all")
+        pool.wait(lambda: len(pool.asked()) > 1, "one more is asked for")
+        assert pool.asked()[1] == "monitors 2"
+        loads = json.loads(pool.store.read(keys.scaling_table).held[0].value)["loads"]
+        assert loads[: len(known)] == known and len(loads) > len(known), "what was known is, and goes on"

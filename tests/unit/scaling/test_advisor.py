@@ -64,6 +64,14 @@ def test_nothing_goes_below_the_fewest() -> None:
     assert advisor(least=2).take(interval(7, 0.1, 0.1, 0.1)).wanted == 2
 
 
+def test_a_pool_that_has_lost_more_than_the_fewest_gets_them_back() -> None:
+    """However little there is to do: one that ended is missed when the next one ends."""
+    said = advisor(least=4).take(interval(7, 0.1, 0.1, 0.1))
+    assert (said.wanted, said.is_ordered) == (4, True)
+    assert said.rule == "there are to be at least 4 monitors"
+    assert advisor(least=4).take(interval(7, 0.99, 1.0, 1.0)).wanted >= 4
+
+
 def test_nothing_is_done_twice_within_two_intervals() -> None:
     one = advisor()
     ordered = [one.take(interval(number, 0.9, 0.95, 1.0)) for number in range(7, 11)]
