@@ -129,8 +129,11 @@ class Learner(Protocol):
 class RememberingLearner(Learner, Protocol):
     """A learner whose knowledge outlasts it."""
 
-    def saved(self) -> Any:
-        """Return what was learnt as lists, numbers and texts, what is worth most last."""
+    def saved(self) -> list[Any]:
+        """Return what was learnt as lists, numbers and texts, what is worth most last.
+
+        Where its text has more than 8 KiB (`table.WHOLE_BYTES`) its last parts alone may be restored.
+        """
 
     def restore(self, saved: Any) -> None:
         """Know what was learnt before, in the place of what is known; ValueError where it makes no sense."""

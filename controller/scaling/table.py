@@ -12,6 +12,9 @@ from controller.scaling.model import Learner, RememberingLearner
 TABLE_BYTES = 1 << 20
 """Bytes of the text at most."""
 
+WHOLE_BYTES = 1 << 13
+"""What a learner has learnt that is no longer than this is never divided."""
+
 VERSION = 1
 
 
@@ -46,19 +49,29 @@ class AdvisorTable(NamedTuple):
 def fitting(table: AdvisorTable, learners: Mapping[str, Learner], first: str) -> str:
     """Return the table with what learners have learnt as text.
 
-    What `first` has learnt is in it whatever others have; of the others as much as there is room for.
+    What `first` has learnt is in it whatever others have; these share the room that is left, and of one that has more
+    the parts are left out that are worth least.
     """
-    learnt: dict[str, Any] = {}
+    saved = {name: each.saved() for name, each in learners.items() if isinstance(each, RememberingLearner)}
+    sizes = {name: len(_dumped(parts)) for name, parts in saved.items()}
+    learnt: dict[str, Any] = {name: saved[name] for name in saved if sizes[name] <= WHOLE_BYTES}
     fields = {"version": VERSION, **table._asdict()}
-    text = _dumped({**fields, "learnt": learnt})
-    for name in sorted(learners, key=lambda name: name != first):
-        learner = learners[name]
-        if not isinstance(learner, RememberingLearner):
-            continue
-        longer = _dumped({**fields, "learnt": {**learnt, name: learner.saved()}})
-        if len(longer) <= TABLE_BYTES:
-            learnt[name], text = learner.saved(), longer
-    return text
+    names = sorted(saved.keys() - learnt.keys(), key=lambda name: (name != first, sizes[name], name))
+    for at, name in enumerate(names):
+        left = TABLE_BYTES - len(_dumped({**fields, "learnt": {**learnt, name: []}}))
+        learnt[name] = _worth_most(saved[name], left if name == first else left // (len(names) - at))
+    return _dumped({**fields, "learnt": learnt})
+
+
+def _worth_most(saved: list[Any], room: int) -> list[Any]:
+    """Return the last parts of what was learnt, those that so many bytes of text have room for."""
+    kept: list[Any] = []
+    for part in reversed(saved):
+        room -= len(_dumped(part)) + 1
+        if room < 0:
+            break
+        kept.append(part)
+    return kept[::-1]
 
 
 def read_table(text: str) -> AdvisorTable:
@@ -92,5 +105,5 @@ def taught(learners: Mapping[str, Learner], table: AdvisorTable) -> None:
                 raise TableBroken(f"what {name} has learnt makes no sense: {error}") from error
 
 
-def _dumped(found: dict[str, Any]) -> str:
+def _dumped(found: Any) -> str:
     return json.dumps(found, separators=(",", ":"), allow_nan=False)

@@ -185,16 +185,26 @@ def test_what_was_learnt_is_known_to_the_next_one() -> None:
     assert len(table.loads) == 50 and table.met == (True,) * 50 and table.learnt["seasonal-q"][0]
 
 
-def test_the_table_fits_and_has_what_the_chosen_one_learnt_before_that_of_others() -> None:
+def test_the_table_fits_and_has_all_of_the_chosen_one_and_the_best_of_others() -> None:
     one = advisor("vscale-literal")
+    for number in range(50):
+        one.take(interval(number, 0.6, 0.6))
     for name in ("vscale", "vscale-literal", "vscale-no-heuristics"):
         known = [[0, change, 0.12345678901234567] for change in (0, 1, 2, -1, -2)]
         states = [[[at], 1, 1, known] for at in range(4096)]
         one.learners[name].restore(states)
     text = one.table()
     assert len(text) <= TABLE_BYTES
-    assert len(read_table(text).learnt["vscale-literal"]) == 4096
-    assert "vscale-no-heuristics" not in read_table(text).learnt
+    learnt = read_table(text).learnt
+    assert len(learnt["vscale-literal"]) == 4096
+    counts = []
+    for name in ("vscale", "vscale-no-heuristics"):
+        assert learnt[name] == one.learners[name].saved()[-len(learnt[name]) :], "what was learnt of latest"
+        counts.append(len(learnt[name]))
+    assert min(counts) > 500 and max(counts) < 1.1 * min(counts), "in equal parts"
+    assert learnt["seasonal-q"] == one.learners["seasonal-q"].saved()
+    settings = AdvisorSettings(300, "vscale-literal", bounds=PoolBounds(2, 16))
+    assert json.loads(Advisor(settings, Random(1).random, read_table(text)).table())["learnt"] == learnt
 
 
 @pytest.mark.parametrize(
