@@ -111,29 +111,34 @@ class GroupRules:
     def default(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         """Return the only entry of a switch without senders for a group of which all want every source."""
         ofp_version, version, vlan_id = self._ofp_versions[dpid], group.tree_version, group.vlan_id
-        key = None
-        if not version and ofp_version == OPENFLOW_1_3:
+        if version or ofp_version != OPENFLOW_1_3:
+            rule = self._default_otherwise(group, dpid, channel, ofp_version)
+        else:
             key = group.common_key
             if key is None:
                 key = common_key_in_vlan(group.address) if vlan_id else common_key(group.address)
                 group.common_key = key
-        if vlan_id:
-            name = group.address
-            if key is None:
-                key = channel_key_in_vlan(ofp_version, name, version, None)
-            actions = None
-            if not version:
-                own = self._vlan_ports.oifs(dpid, vlan_id) if channel[2] else None
-                actions = outputs_alike(channel) if own is None else own_outputs(channel, own)
-            if actions is None:
-                untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, channel[2])
-                actions = outputs_in_vlan(name, untagged, channel, version)
+            if vlan_id and channel[2]:
+                by_vlan = self._oifs_at.get(dpid) or self._vlan_ports.at(dpid)
+                actions = own_outputs(channel, by_vlan.get(vlan_id, NO_OIFS))
+                if actions is None:
+                    actions = self._outputs_in_vlan(group, dpid, channel)
+            else:
+                actions = outputs_alike(channel)
             rule = _new(FlowEntry, (key, actions, group.cookie, 0, 0))
-        elif key is not None:
-            rule = _new(FlowEntry, (key, outputs_alike(channel), group.cookie, 0, 0))
-        else:
-            rule = default_rule(ofp_version, group.address, version, channel, group.cookie)
         return rule if group.queue_id is None else queued_rule(rule, group.queue_id)
+
+    def _default_otherwise(self, group: Group, dpid: int, channel: ChannelDuty, ofp_version: int) -> FlowEntry:
+        """Return the only entry where it is of a further tree version, or the switch does not speak OpenFlow 1.3."""
+        name, version = group.address, group.tree_version
+        if not group.vlan_id:
+            return default_rule(ofp_version, name, version, channel, group.cookie)
+        key = channel_key_in_vlan(ofp_version, name, version, None)
+        return FlowEntry(key, self._outputs_in_vlan(group, dpid, channel), group.cookie)
+
+    def _outputs_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> tuple[Action, ...]:
+        untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, channel.host_ports)
+        return outputs_in_vlan(group.address, untagged, channel, group.tree_version)
 
     def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:
         """Take a sender off what its switch does for a tree; return the keys of its entries, which are another's now.
