@@ -75,7 +75,7 @@ class Islands:
         trees = list(self.trees(group))
         if not trees:
             return set()
-        served = {node for tree in trees[1:] for node in tree.terminals if node not in tree.detached}
+        served = {node for tree in trees[1:] for node in tree.terminals}
         return {node for node in trees[0].detached if node not in served}
 
     def followed(self, group: Key, changes: Sequence[Change | None]) -> Sequence[Change | None]:
@@ -147,7 +147,6 @@ class Islands:
         changes: list[Change] = []
         kept: list[IslandKey] = []
         for key in keys:
-            changes.append(self._forest.mend(key))
             tree = self._forest.tree(key)
             number = self._component_of(tree, components)
             terminals = wanted.pop(number, {}) if number is not None else {}
