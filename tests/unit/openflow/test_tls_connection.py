@@ -22,7 +22,7 @@ from apps.openflow.framework import new_reactor
 from apps.openflow.reactor import Reactor
 from apps.openflow.switch_listener import SwitchListener
 from apps.tls_files import ServerTls, SettingsInvalid, TlsFiles, server_context
-from certificates import Authority, Identity
+from certificates import Authority, Identity, openssl
 
 TIMEOUT_S = 20.0
 
@@ -392,7 +392,12 @@ def test_files_that_are_no_good_are_told_with_their_place(
     empty.write_text("# nobody\n")
     unbound.write_text("leaf = x\n")
     binary.write_bytes(b"leaf\xff\n")
+    locked = tmp_path / "locked.key"
+    openssl("pkey", "-in", controller.key, "-aes256", "-passout", "pass:secret", "-out", locked)
+    locked.chmod(0o600)
     cases = {
+        TlsFiles(controller.certificate, tmp_path): f"key: {tmp_path} is no file",
+        TlsFiles(controller.certificate, locked): f"certificate: {controller.certificate} with key {locked}: ",
         TlsFiles(controller.certificate, other.key): f"certificate: {controller[0]} with key {other.key}: key",
         TlsFiles(junk, controller.key): f"certificate: {junk} with key {controller.key}: ",
         TlsFiles(missing, controller.key): f"certificate: {missing} with key {controller.key}: No such file",
@@ -415,3 +420,45 @@ def test_files_that_are_no_good_are_told_with_their_place(
         assert str(raised.value).startswith(text)
     with pytest.raises(SettingsInvalid, match="ciphers: 'nonsense' names none that OpenSSL has"):
         server_context(TlsFiles(*controller), "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_private"), [(0o600, True), (0o640, True), (0o620, False), (0o610, True), (0o601, False)]
+)
+def test_a_key_is_refused_that_its_group_may_write_or_others_may_use(
+    controller: Identity, tmp_path: Path, mode: int, is_private: bool
+) -> None:
+    key = Path(shutil.copy(controller.key, tmp_path / "own.key"))
+    key.chmod(mode)
+    if is_private:
+        assert ServerTls(TlsFiles(controller.certificate, key)).fault is None
+        return
+    with pytest.raises(SettingsInvalid, match=f"chmod 600 {key}"):
+        ServerTls(TlsFiles(controller.certificate, key))
+
+
+def test_what_was_read_stays_in_use_while_a_file_is_away(controller: Identity, tmp_path: Path) -> None:
+    certificate, key = (Path(shutil.copy(path, tmp_path)) for path in controller)
+    tls = ServerTls(TlsFiles(certificate, key))
+    before = tls.context()
+    key.rename(tmp_path / "away")
+    assert tls.context() is before
+    assert tls.fault == f"key: {key}: No such file or directory"
+    (tmp_path / "away").rename(key)
+    assert tls.context() is not before
+    assert tls.fault is None
+
+
+def test_a_name_counts_as_common_name_or_in_the_dns_and_nowhere_else_in_a_certificate(
+    authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("leaf1\n")
+    tls = ServerTls(TlsFiles(*controller, authority.certificate, names=names))
+    unit, other = (("organizationalUnitName", "leaf1"),), (("commonName", "other"),)
+    addresses = (("email", "leaf1"), ("IP Address", "leaf1"), ("URI", "leaf1"))
+    text = f"its certificate is for other, whom {names} does not name"
+    assert tls.refusal({"subject": (unit, other), "subjectAltName": addresses}) == text
+    assert tls.refusal({"subject": (other,), "subjectAltName": (*addresses, ("DNS", "leaf1"))}) is None
+    assert tls.refusal({"subject": (unit, (("commonName", "leaf1"),))}) is None
+    assert tls.refusal(None) is not None
