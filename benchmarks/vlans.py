@@ -1,7 +1,7 @@
 """What VLANs cost: joins, memory and repairs of a fabric in one VLAN against one in none, and 4,000 VLANs.
 
     PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--processes 9] [--rounds 3]
-        [--vlans 4000] [--receiver-vlans 20] [--parts counted,one-vlan] [--json]
+        [--counted-k 4] [--vlans 4000] [--receiver-vlans 20] [--parts counted,one-vlan] [--json]
 
 Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take
 turns, so that other work meets both alike. Times are processor time; the bytecodes and function calls of a join, and
@@ -226,11 +226,12 @@ def memory(arguments: argparse.Namespace) -> list[Measurement]:
 def counted(arguments: argparse.Namespace) -> list[Measurement]:
     """Return what a join and a repair take, in none and in one VLAN: the same whatever else the machine does.
 
-    For a join these are bytecodes, and the functions that are called, those of C too; for a repair bytecodes.
+    For a join these are bytecodes, and the functions that are called, those of C too; for a repair bytecodes. The
+    more switches are on the way to a member, the more of a join is of switches without members.
     """
     found: dict[str, list[float]] = {}
     for vlan_id in (0, VLAN_ID):
-        fabric = in_one_vlan(SMALL_K, vlan_id)
+        fabric = in_one_vlan(arguments.counted_k, vlan_id)
         for number in range(arguments.groups):
             fabric.feed_all(sent(fabric.hosts[number % len(fabric.hosts)], group_address(number)))
         reports = members_of(fabric, arguments.groups, min(arguments.members, 8))
@@ -430,6 +431,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repairs", type=int, default=15)
     parser.add_argument("--parts", type=names_of(PARTS), default=list(PARTS), help="comparisons; all by default")
+    parser.add_argument("--counted-k", type=int, default=SMALL_K, help="k of the fat tree in which work is counted")
     parser.add_argument("--vlans", type=int, default=4000)
     parser.add_argument("--receiver-vlans", type=int, default=20)
     parser.add_argument("--json", action="store_true")
