@@ -181,6 +181,29 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt profile start --for 10m --name before", "it goes on by itself"),
         ("vsrt profile start --for 1h --wait", "until it has ended; Ctrl-C ends it"),
     ),
+    "vsrt import": (("vsrt import faucet /etc/faucet/faucet.yaml -o policy.yaml", "and what became of each line"),),
+    "vsrt import faucet": (
+        ("vsrt import faucet /etc/faucet/faucet.yaml", "what would become of each line"),
+        (
+            "vsrt import faucet /etc/faucet/faucet.yaml -o policy.yaml --json",
+            "for scripts; status 1 if some line is impossible",
+        ),
+    ),
+    "vsrt import frr": (
+        ("vsrt import frr frr.conf --at eth0=0x1:48 -o policy.yaml", "a router whose eth0 is at port 48 of switch 1"),
+    ),
+    "vsrt import bridge": (
+        (
+            "vsrt import bridge /etc/network/interfaces --at br0=0x1 -o policy.yaml",
+            "its ports are those of switch 1, in order",
+        ),
+    ),
+    "vsrt import ovs": (
+        (
+            "vsrt import ovs bridges.json ports.json interfaces.json -o policy.yaml",
+            "as `ovs-vsctl --format=json list` prints",
+        ),
+    ),
     "vsrt profile stop": (("vsrt profile stop", "its file is whole then, and is named"),),
     "vsrt profile report": (
         ("vsrt profile report before.parquet", "count, mean and percentiles of each operation"),

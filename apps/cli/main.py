@@ -17,6 +17,7 @@ COMMANDS = {
     "tree": "build the multicast tree of a group over a topology file",
     "simulate": "build the trees of many groups over a planned fabric and show what its links carry",
     "policy": "check a policy file, explain what it decides, and find the rules that changes and joins follow",
+    "import": "make a policy file of the configuration of Faucet, FRR, Linux bridges or Open vSwitch",
     "emulate": "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)",
     "trace": "tell what captured packets hold, and make a scenario of them for `vsrt emulate`",
     "run": "run the controller under os-ken",

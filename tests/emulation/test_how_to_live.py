@@ -352,8 +352,9 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     by_profiles = {"where-the-time-goes.md"}  # tests/unit/profiles/test_profile_guide.py
     by_captures = {"replay-a-capture.md"}  # test_replay_live.py
     by_scaling = {"scale-monitors.md"}  # tests/unit/cluster/test_scaling_guide.py
+    by_import = {"move-from-faucet.md"}  # tests/unit/migration/test_faucet_guide.py
     elsewhere = by_profiles | by_scaling | by_storms | by_queues | by_tls | by_bonds | by_fabrics
-    elsewhere |= by_cluster | by_campaigns | by_probes | by_captures
+    elsewhere |= by_cluster | by_campaigns | by_probes | by_captures | by_import
     assert pages - run_here - with_an_installation - elsewhere == {"run-as-a-service.md"} | built_in_a_wheel
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
     assert left_out == blocks("upgrade.md")[2]
