@@ -181,6 +181,23 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt profile start --for 10m --name before", "it goes on by itself"),
         ("vsrt profile start --for 1h --wait", "until it has ended; Ctrl-C ends it"),
     ),
+    "vsrt template": (("vsrt template check openflow-fabric", "what of this machine's switches is otherwise"),),
+    "vsrt template list": (
+        ("vsrt template list --file templates.yaml", "those that are shipped, and those of a file"),
+    ),
+    "vsrt template check": (
+        ("vsrt template check openflow-fabric --db tcp:192.0.2.7:6640", "status 1 where something is otherwise"),
+    ),
+    "vsrt template apply": (
+        ("vsrt template apply openflow-fabric", "all of it, or nothing"),
+        (
+            "vsrt template apply edge --file templates.yaml --db tcp:192.0.2.7:6640 --db tcp:192.0.2.8:6640",
+            "two servers",
+        ),
+    ),
+    "vsrt template history": (("vsrt template history", "what was applied and undone"),),
+    "vsrt template undo": (("vsrt template undo", "the newest run; settings that others changed since forbid it"),),
+    "vsrt template export": (("vsrt template export br0 > br0.yaml", "what a bridge has, as a template"),),
     "vsrt import": (("vsrt import faucet /etc/faucet/faucet.yaml -o policy.yaml", "and what became of each line"),),
     "vsrt import faucet": (
         ("vsrt import faucet /etc/faucet/faucet.yaml", "what would become of each line"),

@@ -31,7 +31,7 @@ LONGEST = _live(
 UNHURRIED = frozenset(
     _live(
         *("how_to", "installation", "shares", "allocator", "full_disk", "mn", "tls"),
-        *("dashboard", "alarms", "events", "recording", "paths_by_metric", "large_flows", "scaling"),
+        *("dashboard", "alarms", "events", "recording", "paths_by_metric", "large_flows", "scaling", "template"),
     )
 )
 """Live modules all of whose tests are marked as unhurried: they count no packets."""

@@ -1,0 +1,50 @@
+"""A template on a real Open vSwitch: it goes by what was applied, and by what was before once that is undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cli.main import main
+from apps.emulation.processes import run
+from private_bridge import private_bridge
+
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+
+
+def columns(bridge: str) -> dict[str, Any]:
+    """Return what the switch's database has."""
+    names = ("fail_mode", "protocols", "rstp_enable", "other_config")
+    told = json.loads(run("ovs-vsctl", "--format=json", f"--columns={','.join(names)}", "list", "Bridge", bridge))
+    return dict(zip(told["headings"], told["data"][0], strict=True))
+
+
+def speaks_openflow13(bridge: str) -> bool:
+    """Tell whether the switch itself, not its database, speaks OpenFlow 1.3 and nothing older."""
+    told = run("ovs-ofctl", "--protocols=OpenFlow13", "show", bridge)
+    return "OFPT_FEATURES_REPLY (OF1.3)" in told
+
+
+def test_a_switch_goes_by_a_template_and_by_what_was_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with private_bridge("br0"):
+        database = f"unix:{os.environ['OVS_RUNDIR']}/db.sock"
+        monkeypatch.chdir(tmp_path)
+        run("ovs-vsctl", "set", "Bridge", "br0", "rstp_enable=true", "protocols=OpenFlow10", "fail_mode=standalone")
+        before = columns("br0")
+        assert main(["template", "check", "openflow-fabric", "--db", database]) == 1
+        assert main(["template", "apply", "openflow-fabric", "--db", database, "--json"]) == 0
+        told = capsys.readouterr().out.splitlines()[-1]
+        assert json.loads(told)["remarks"] == [], "ovs-vswitchd went by it in time"
+        after = columns("br0")
+        assert (after["fail_mode"], after["protocols"], after["rstp_enable"]) == ("secure", "OpenFlow13", False)
+        assert speaks_openflow13("br0")
+        assert main(["template", "check", "openflow-fabric", "--db", database]) == 0
+        assert main(["template", "undo"]) == 0
+        assert columns("br0") == before
+        assert "OFPT_FEATURES_REPLY (xid" in run("ovs-ofctl", "--protocols=OpenFlow10", "show", "br0")
