@@ -404,6 +404,16 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
 
 def run(args: argparse.Namespace) -> int:
     """Have it done and say so."""
+    answer, text = perform(args)
+    if args.json:
+        emit_json(answer)
+    else:
+        print(text)
+    return 0
+
+
+def perform(args: argparse.Namespace) -> tuple[Any, str]:
+    """Have it done; return what the controller answered, and that as a sentence."""
     verb, source = VERBS[args.verb], open_source(args)
     fields: dict[str, Any] = {}
     told = (getattr(args, name, None) for name in ("switch", "port", "missing", "at"))
@@ -443,14 +453,10 @@ def run(args: argparse.Namespace) -> int:
             case "family":
                 fields["family"] = args.family
     answer = source.do(verb.action(fields))
-    if args.json:
-        emit_json(answer)
-    else:
-        remarks = (*verb.remarks(answer), *_unkept(answer)) if isinstance(answer, Mapping) else ()
-        words = {"place": called.label(fields["dpid"], fields.get("port_no")) if "dpid" in fields else ""}
-        words["missing"] = words["place"] or getattr(args, "missing", "")
-        print(printable("; ".join((verb.done.format(**fields, **words), *remarks))))
-    return 0
+    remarks = (*verb.remarks(answer), *_unkept(answer)) if isinstance(answer, Mapping) else ()
+    words = {"place": called.label(fields["dpid"], fields.get("port_no")) if "dpid" in fields else ""}
+    words["missing"] = words["place"] or getattr(args, "missing", "")
+    return answer, printable("; ".join((verb.done.format(**fields, **words), *remarks)))
 
 
 _LINK = re.compile(r"(.+?:[0-9]+)-(.+:[0-9]+)\Z")

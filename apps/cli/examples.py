@@ -181,6 +181,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt profile start --for 10m --name before", "it goes on by itself"),
         ("vsrt profile start --for 1h --wait", "until it has ended; Ctrl-C ends it"),
     ),
+    "vsrt batch": (("vsrt batch check work.yaml", "what would be done for what"),),
+    "vsrt batch init": (("vsrt batch init work.yaml", "a workflow to begin with"),),
+    "vsrt batch check": (("vsrt batch check work.yaml", "what would be done for what"),),
+    "vsrt batch run": (("vsrt batch run work.yaml", "results in work.yaml.results.jsonl"),),
+    "vsrt batch resume": (("vsrt batch resume work.yaml.results.jsonl", "what is not done, after a failure"),),
     "vsrt template": (("vsrt template check openflow-fabric", "what of this machine's switches is otherwise"),),
     "vsrt template list": (
         ("vsrt template list --file templates.yaml", "those that are shipped, and those of a file"),

@@ -27,6 +27,7 @@ COMMANDS = {
     "do": "have a running controller change a setting or do something once",
     "maintain": "drain, upgrade and watch the switches of a fabric in turn, so that streams go on",
     "template": "have settings of switches, columns of Open vSwitch's databases, as templates say, and undo that",
+    "batch": "do what a workflow says, step by step, for all that its queries find, with a result for each",
     "profile": "note from when to when joins, repairs, polls and the like last, and report it, with plots",
     "latency": "say where the time of joins goes in the running controller and its switches, in segments that add up",
     "storm": "play switches whose hosts join in a storm against a controller, and say whether it keeps a goal",
