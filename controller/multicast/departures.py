@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from controller.multicast.group import Group
 from controller.multicast.groups import GroupPlane
 from controller.rules.compile import tree_version_of
+from controller.rules.compile_shared import shares
 from controller.rules.installer import Installer
 from controller.rules.model import FlowKey
 
@@ -99,7 +100,9 @@ class Departures:
         """Have a group come in under another version, for a switch may still hold entries of this one."""
         olds = group.old_versions = group.old_versions or {}
         for dpid, key in left:
+            if key.match.ip_dst is None:  # shared with groups of any version
+                continue
             olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
-        version = self._plane.transitions.free_version(group)
+        version = self._plane.transitions.free_version(group, shares(group.tree_version))
         if version is not None:
             group.tree_version = version

@@ -13,6 +13,7 @@ from controller.rules.compile import (
     Source,
     SwitchDuty,
     channel_duties,
+    supports,
 )
 from controller.trees.tree import Tree
 
@@ -60,6 +61,18 @@ def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDut
         if served(dpid):
             duties[dpid] = SwitchDuty(0, (), tuple(sorted(entry._replace(admitted=False) for entry in entries)))
     return duties
+
+
+def where_supported(
+    group: Group, duties: dict[int, SwitchDuty], ofp_versions: Mapping[int, int]
+) -> tuple[dict[int, SwitchDuty], str | None]:
+    """Return what switches do for a group and None, or `refusals` and the reason where one cannot do its part."""
+    for dpid in duties:
+        why = supports(ofp_versions.get(dpid, 0), group.address)
+        if why is not None:
+            served = refusals(group, lambda at: supports(ofp_versions.get(at, 0), group.address) is None)
+            return served, f"switch {dpid}: {why}"
+    return duties, None
 
 
 def duties_out(group: Group) -> dict[int, SwitchDuty]:

@@ -42,8 +42,9 @@ class FoundEntries:
         """Return a version that no entry of a group is of, the next after the first one found where there is one."""
         versions = self._found[cookie]
         first = next(iter(versions)) + 1
+        taken = {version % TREE_VERSIONS for version in versions}
         beside = (version % TREE_VERSIONS for version in range(first, first + TREE_VERSIONS))
-        return next((version for version in beside if version not in versions), first % TREE_VERSIONS)
+        return next((version for version in beside if version not in taken), first % TREE_VERSIONS)
 
     def clear(self) -> None:
         """Forget all: groups that come from now on begin afresh."""

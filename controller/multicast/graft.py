@@ -8,11 +8,12 @@ from typing import TypeAlias
 from controller.multicast.duties import sender_entry
 from controller.multicast.group import Group
 from controller.rules.compile import NO_DUTY, ChannelDuty, SwitchDuty, common_duty
+from controller.rules.compile_shared import GroupDuty
 from controller.trees.tree import Change, Tree
 from topology.graph import NodeId
 
 Look: TypeAlias = Callable[
-    [Group, Tree, Change, int, Callable[[int, int], int]], "dict[int, SwitchDuty | None] | None"
+    [Group, Tree, Change, int, Callable[[int, int], int]], "dict[int, GroupDuty | None] | None"
 ]
 """One of the functions below: what switches do otherwise, by the way of one of them."""
 
@@ -24,7 +25,7 @@ _NO_CHANNEL = ChannelDuty(None, (), ())
 
 def grafted_duties(
     group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
-) -> dict[int, SwitchDuty | None] | None:
+) -> dict[int, GroupDuty | None] | None:
     """Return what switches do otherwise than before, now that a switch has members; None where that is not told so.
 
     A link carries a group only towards receivers. So the new way has outputs both ways; and where all receivers of
@@ -45,7 +46,7 @@ def grafted_duties(
     if change.removed or change.detached or change.attached or tree.detached:
         return None
     hosts = tuple(sorted(group.interests[dpid]))
-    found: dict[int, SwitchDuty | None] = {}
+    found: dict[int, GroupDuty | None] = {}
     if len(group.interests) == 1:
         _add(group, found, dpid, (), hosts)
         for farther, nearer in _away_from(tree, dpid):
@@ -71,7 +72,7 @@ def grafted_duties(
 
 def pruned_duties(
     group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
-) -> dict[int, SwitchDuty | None] | None:
+) -> dict[int, GroupDuty | None] | None:
     """Return what switches do otherwise than before, now that a switch has no members; None as in `grafted_duties`.
 
     Switches that left the tree do nothing more but for their senders, and the one where the way ended no longer
@@ -91,7 +92,7 @@ def pruned_duties(
         return None
     if not group.interests:
         return {node: _less(group, node, None) for node in group.duties}
-    found: dict[int, SwitchDuty | None] = {}
+    found: dict[int, GroupDuty | None] = {}
     at, below = dpid, None
     for link in change.removed:
         if at not in link:
@@ -114,7 +115,7 @@ def pruned_duties(
 
 def sender_duties(
     group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
-) -> dict[int, SwitchDuty | None] | None:
+) -> dict[int, GroupDuty | None] | None:
     """Return what switches do otherwise than before, now that a switch has other senders; None as above.
 
     Where receivers are, the way of a first sender sends to the tree that was there, and nothing sends to it; that of
@@ -132,7 +133,7 @@ def sender_duties(
     if change.detached or change.attached or tree.detached or (change.added and change.removed):
         return None
     senders = [sender_entry(key, sender) for key, sender in group.own_senders().items() if key.dpid == dpid]
-    found: dict[int, SwitchDuty | None] = {}
+    found: dict[int, GroupDuty | None] = {}
     at = dpid
     for node, above in change.added:
         if node != at:
@@ -181,10 +182,10 @@ def _less(group: Group, at: int, ports: set[int] | None) -> SwitchDuty | None:
 
 
 def _add(
-    group: Group, found: dict[int, SwitchDuty | None], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
+    group: Group, found: dict[int, GroupDuty | None], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
 ) -> ChannelDuty:
     """Have a switch send to further ports, and return what it did before."""
-    _, channels, senders = group.duties.get(at, NO_DUTY)
+    _, channels, senders = group.duties.get(at, NO_DUTY)  # type: ignore[misc]  # no tree here shares entries
     before = channels[0] if channels else _NO_CHANNEL
     trunk_ports = before[1] + ports
     if len(trunk_ports) > 1:
@@ -202,8 +203,8 @@ def _neighbour_at(tree: Tree, at: int, ports: tuple[int, ...], port: Callable[[i
     return None
 
 
-def changed_duties(before: Mapping[int, SwitchDuty], after: Mapping[int, SwitchDuty]) -> dict[int, SwitchDuty | None]:
+def changed_duties(before: Mapping[int, GroupDuty], after: Mapping[int, GroupDuty]) -> dict[int, GroupDuty | None]:
     """Return what switches do otherwise than before, None where that is nothing any more."""
-    changed: dict[int, SwitchDuty | None] = {dpid: None for dpid in before if dpid not in after}
+    changed: dict[int, GroupDuty | None] = {dpid: None for dpid in before if dpid not in after}
     changed.update({dpid: duty for dpid, duty in after.items() if before.get(dpid) != duty})
     return changed

@@ -11,7 +11,7 @@ from controller.admission.marks import UNMARKED, Mark
 from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
 from controller.multicast.rate_meter import RateMeter
-from controller.rules.compile import SwitchDuty
+from controller.rules.compile_shared import GroupDuty, shares
 from controller.rules.model import FlowEntry, FlowKey
 from controller.trees.islands import AliasKey
 from controller.trees.tree import Key
@@ -143,7 +143,7 @@ class Group:
         self.interests: dict[int, dict[int, Interest]] = {}
         self.senders: dict[SenderKey, Sender] = {}
         self.named_sources: Counter[bytes] | None = None
-        self.duties: dict[int, SwitchDuty] = {}
+        self.duties: dict[int, GroupDuty] = {}
         self.rules: dict[int, tuple[FlowEntry, ...]] = {}
         self.left_links: dict[frozenset[NodeId], float] | None = None
         self.left_is_within = False
@@ -173,7 +173,8 @@ class Group:
 
     def is_fresh(self) -> bool:
         """Tell whether the group's entries have nothing to do with any that switches may still have of it."""
-        return not self.held and not self.is_out and self.unconfirmed is None and self.trees is None
+        is_plain = self.unconfirmed is None and self.trees is None and not shares(self.tree_version)
+        return is_plain and not self.held and not self.is_out
 
     def all_trees(self) -> Sequence[Group]:
         """Return the group itself, then its aliases."""
@@ -199,7 +200,7 @@ class Group:
         """Tell whether an admitted sender of this tree is at a switch."""
         return any(key.dpid == dpid and sender.admitted for key, sender in self.own_senders().items())
 
-    def set_duty(self, dpid: int, duty: SwitchDuty | None, rules: tuple[FlowEntry, ...]) -> None:
+    def set_duty(self, dpid: int, duty: GroupDuty | None, rules: tuple[FlowEntry, ...]) -> None:
         """Note what a switch is to do, None being nothing, and the entries that say so."""
         if duty is None:
             self.duties.pop(dpid, None)

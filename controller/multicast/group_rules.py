@@ -27,6 +27,7 @@ from controller.rules.compile import (
     queued_rule,
     supports,
 )
+from controller.rules.compile_shared import GroupDuty, SharedDuty, in_shared_form, shared_rules, shares
 from controller.rules.compile_vlan import (
     channel_key_in_vlan,
     common_key_in_vlan,
@@ -44,7 +45,7 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 class Needs(NamedTuple):
     """What switches do for a group that is in, by dpid, and the entries that say so."""
 
-    duties: dict[int, SwitchDuty]
+    duties: dict[int, GroupDuty]
     rules: dict[int, RuleSet]
 
 
@@ -84,8 +85,18 @@ class GroupRules:
             alias.queue_id = queue_id
         return True
 
-    def lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
+    def lower(self, group: Group, dpid: int, duty: GroupDuty) -> RuleSet:
         """Return the entries of a switch; none where its version is not known."""
+        if not shares(duty.tree_version):
+            return self._lower(group, dpid, duty)  # type: ignore[arg-type]
+        address = address_of(group.address) if group.vlan_id else group.address
+        if isinstance(duty, SharedDuty):
+            return shared_rules(address, bool(group.vlan_id), duty)
+        rules = self._lower(group, dpid, SwitchDuty(*duty[:3]))
+        return in_shared_form(address, duty, rules) if self._ofp_versions.get(dpid) == OPENFLOW_1_3 else rules
+
+    def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
+        """Return the entries of a switch on a tree on which none shares its own."""
         vlan_id = group.vlan_id
         if not vlan_id:
             lower = LOWER.get(self._ofp_versions.get(dpid, 0))

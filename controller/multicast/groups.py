@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
-from controller.multicast.duties import duties_out, group_duties, receivers_of, refusals
+from controller.multicast.duties import duties_out, group_duties, receivers_of, where_supported
 from controller.multicast.ended_groups import EndedGroups
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules, Needs
 from controller.multicast.router_groups import GroupRouting
-from controller.multicast.transition import Stage, Transitions, Way, shrink_first
+from controller.multicast.shared_entries import SharedEntries
+from controller.multicast.staged_edits import StagedEdits
+from controller.multicast.transition import Stage, Transitions, Way
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
 from controller.rules.compile import LOWER, NO_DUTY, ChannelDuty, SwitchDuty, by_key, common_duty, supports
+from controller.rules.compile_shared import GroupDuty, shared_duties, shares
 from controller.rules.cookies import group_cookie
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
-from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
-from controller.rules.plans import DRAIN_S
+from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
+from controller.rules.plans import UNHURRIED_DRAIN_S
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
 from controller.trees.tree import Change, Key, TreeRole
@@ -77,6 +80,7 @@ class GroupPlane:
         self.ended: Callable[[bytes], None] | None = None
         self.found = FoundEntries(vlan_ports)
         self._ended = EndedGroups()
+        self.shared = SharedEntries()
 
     # Members, senders and routers
 
@@ -281,7 +285,7 @@ class GroupPlane:
         self.islands.adopt(group.key, *pairs_and_ports(links))
         group.tree_version = tree_version
         group.left_links = group.unconfirmed = None
-        return self.refresh(group, (), now, Urgency.BULK)
+        return self.refresh(group, (), now, Urgency.BULK, way=Way.RESTORED)
 
     def release(self, now: float) -> list[Effect]:
         """Serve the groups that waited, beside what the switches still hold for them."""
@@ -332,7 +336,8 @@ class GroupPlane:
         """Change the host ports of one switch: nothing else depends on them, and every member wants every source."""
         address = group.address
         ofp_version = self._ofp_versions.get(dpid, 0)
-        if group.held or ofp_version not in LOWER or supports(ofp_version, address) is not None:
+        is_plain = not group.held and not shares(group.tree_version) and ofp_version in LOWER
+        if not is_plain or supports(ofp_version, address) is not None:
             return self.refresh(group, (), now, urgency)
         ports = group.interests.get(dpid)
         host_ports = tuple(sorted(ports)) if ports else ()
@@ -389,11 +394,11 @@ class GroupPlane:
             all_rules[at] = after
         return self._installer.put(puts, now, urgency)
 
-    def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
+    def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, GroupDuty | None] | None:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
         forest, address = self.forest, group.address
         tree = forest.tree(group.key)
-        if tree is None:
+        if tree is None or shares(group.tree_version):
             return None
         port: Callable[[int, int], int] = forest.graph.port
         if change.left or tree.cables is not None:
@@ -416,11 +421,13 @@ class GroupPlane:
         local: Local | None = None,
         needs: Needs | None = None,
         pause_s: float = 0.0,
+        way: Way | None = None,
     ) -> list[Effect]:
         """Compile a group again and send the difference, make before break; all counts anew without a change.
 
         Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. Of a
         group that comes in what it `needs` may be known already; new senders' entries come `pause_s` after the rest.
+        The `way` to the new entries follows from `changes` where it is None.
         """
         if group.held:
             self._end_if_empty(group)
@@ -430,12 +437,10 @@ class GroupPlane:
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
         trees = list(self.islands.trees(group.key))
-        way = self.transitions.choose(group, trees, changes, self.forest.loads, now)
-        moved = way is Way.BESIDE
+        way = way or self.transitions.choose(group, trees, changes, self.forest.loads, now)
         effects: list[Effect] = []
-        duties: dict[int, SwitchDuty | None] | None = None
-        if local is not None and way is Way.IN_PLACE:
-            duties = self._locally(group, changes[0] or Change(group.key), *local)
+        is_local = local is not None and way is Way.IN_PLACE
+        duties = self._locally(group, changes[0] or Change(group.key), *local) if is_local else None  # type: ignore[misc]
         if duties is None:
             known = needs.duties if needs is not None else None
             all_duties = duties_out(group) if group.is_out else known or self.supported(group, effects)
@@ -443,28 +448,23 @@ class GroupPlane:
                 duties = changed_duties(group.duties, all_duties)
             else:
                 duties = {**dict.fromkeys(group.duties), **all_duties}
-        puts: Stage = []
-        entering: Stage = []
-        removes: Stage = []
+        edits = StagedEdits(group, way, unconfirmed, self.shared, now)
         for dpid in sorted(duties):
             duty = duties[dpid]
-            before = by_key(group.rules.get(dpid, ()))
             after = {} if duty is None else needs.rules[dpid] if needs else self.rules.lower(group, dpid, duty)
-            for key, rule in after.items():
-                old = before.get(key)
-                if way is Way.INTERRUPTED:
-                    shrink_first(dpid, rule, old, (dpid, key) in unconfirmed, puts, entering)
-                elif old != rule:
-                    enters = rule.cookie & SENDER_COOKIE_BIT and rule.actions and (moved or old is None)
-                    (entering if enters else puts).append((dpid, Put(rule)))
-            removes += [(dpid, Remove(key)) for key in before if key not in after]
+            edits.switch(dpid, by_key(group.rules.get(dpid, ())), after)
             group.set_duty(dpid, duty, tuple(after.values()))
-        self.transitions.note(group, moved, unconfirmed, puts, removes)
+        self.transitions.note(group, way is Way.BESIDE, unconfirmed, edits.all_puts(), edits.removes)
         self._end_if_empty(group)
-        staged = [puts, entering, removes] if moved else [puts + removes, entering]
-        if stages := [stage for stage in staged if stage]:
-            effects += self._installer.change(stages, now, DRAIN_S if moved and removes else pause_s, urgency)
+        if stages := edits.stages():
+            effects += self._installer.change(stages, now, max(pause_s, edits.drain_s), urgency)
         return effects
+
+    def move_aside(self, group: Group, now: float, *, shared: bool) -> list[Effect]:
+        """Have a group go over to entries of another form, whose cores share theirs or not, beside those it has."""
+        if not self.transitions.take_version(group, shared=shared):
+            return []
+        return self.refresh(group, (), now, Urgency.BULK, pause_s=UNHURRIED_DRAIN_S, way=Way.BESIDE)
 
     def _end_if_empty(self, group: Group) -> None:
         """Forget a group without members and senders, but for what it may still have on switches."""
@@ -478,22 +478,23 @@ class GroupPlane:
         if group.unconfirmed is not None and not group.number:
             self._ended.remember(group)
 
-    def supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
+    def supported(self, group: Group, effects: list[Effect]) -> dict[int, GroupDuty]:
         """Return what each switch is to do with a group that is in; where one cannot, it is refused whole."""
         trees = list(self.islands.trees(group.key))
         port = port_of(trees, None, self.forest.graph, self.forest.loads)
         duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
-        reason = None
-        for dpid in duties:
-            why = supports(self._ofp_versions.get(dpid, 0), group.address)
-            if why is not None:
-                reason = f"switch {dpid}: {why}"
-                duties = refusals(group, lambda at: supports(self._ofp_versions.get(at, 0), group.address) is None)
-                break
+        duties, reason = where_supported(group, duties, self._ofp_versions)
         if reason is not None and group.unsupported is None:
             text = f"Group {format_ip(group.address)} is not served: {reason}."
             effects.append(Notice("group-unsupported", text, (("group", format_ip(group.address)),)))
         if reason != group.unsupported:
             group.unsupported = reason
             self._changed(group.address)
-        return duties
+        return self.shared_duties(group, duties) if shares(group.tree_version) and not reason else dict(duties)
+
+    def shared_duties(self, group: Group, duties: Mapping[int, GroupDuty]) -> dict[int, GroupDuty]:
+        """Return what switches do that share the entries of a group where they can; one in a queue shares none."""
+        trees = () if group.queue_id is not None else list(self.islands.trees(group.key))
+        port = port_of(trees, None, self.forest.graph, self.forest.loads)
+        near = {dpid: nodes for tree in trees for dpid, nodes in tree.adjacent.items()}
+        return shared_duties(duties, near, port, self._speaking_1_3)  # type: ignore[arg-type]

@@ -308,7 +308,7 @@ def read_tree(value: Record, number: int = 0) -> tuple[bytes, RestoredTree]:
     if any(len(link) not in (2, 4) for link in links):
         raise ValueError("no link")
     is_out = bool(value.get("out", False))
-    return _group(value), RestoredTree(number, int(value["tree_version"]) % TREE_VERSIONS, links, is_out)
+    return _group(value), RestoredTree(number, int(value["tree_version"]) % (2 * TREE_VERSIONS), links, is_out)
 
 
 def read_alias(value: Record) -> tuple[bytes, RestoredTree]:

@@ -16,25 +16,26 @@ from controller.admission.host import HostLike
 from controller.config.overcommit_settings import OFF, Overcommit
 from controller.config.policy import Tenant
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect, Notice, Put, Remove
+from controller.effects import Effect, Notice, Remove
 from controller.kernel.notices import NoticeLimiter
 from controller.kernel.token_bucket import TokenBucket
 from controller.multicast.carried import CarriedPackets
 from controller.multicast.departures import Departures
-from controller.multicast.duties import duties_out
 from controller.multicast.group import Group, SenderKey
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
+from controller.multicast.sharing import Sharing
+from controller.multicast.staged_edits import withdrawn
 from controller.multicast.table_accounts import TableAccounts
 from controller.multicast.table_limits import place_of
 from controller.multicast.table_readings import TableReadings
 from controller.multicast.table_tenants import TableTenants
 from controller.multicast.thrashing import Thrashing
-from controller.multicast.transition import Stage
+from controller.rules.compile_shared import shares
 from controller.rules.installer import Installer
-from controller.rules.pipeline import SENDER_COOKIE_BIT
 from controller.rules.plans import DRAIN_S
+from controller.rules.timeouts import earliest
 from controller.wire.addresses import format_ip
 
 GROUPS_PER_TURN = 64
@@ -109,6 +110,7 @@ class Swapping:
         self._counts_soon = False
         self._is_refused = False
         self._thrashing = Thrashing()
+        self._sharing = Sharing(plane, self._room)
 
     def use(self, policy: Overcommit, tenants: Sequence[Tenant], now: float) -> None:
         """Go by another policy: groups come in, or may leave, in turn."""
@@ -125,6 +127,7 @@ class Swapping:
         self._faults.clear()
         if not self.is_used:
             self.accounts.clear()
+            self._sharing.clear()
             for known in (self._entering, self._restored, self._retries):
                 known.clear()
         self.accounts.use(policy)
@@ -219,7 +222,11 @@ class Swapping:
             if self.is_used and not self._stays_in(group):
                 return []
             return [] if address in self._departures else self._put(group, now)
-        entries = self._account(group, now) if self.is_used else None
+        if not self.is_used:
+            return self._plane.move_aside(group, now, shared=False) if shares(group.tree_version) else []
+        entries = self._account(group, now)
+        if entries is not None and not self.accounts.is_ample:
+            self._sharing.look(group)
         return [] if entries is None or not self._tables.short else self._make_room(address, entries, now)
 
     def _account(self, group: Group, now: float) -> Mapping[int, int] | None:
@@ -284,9 +291,13 @@ class Swapping:
     def _bring_in(self, group: Group, now: float) -> list[Effect]:
         """Have a group that is out come in, and others leave for it, where these send less."""
         effects: list[Effect] = []
+        if not self.accounts.is_ample:
+            self._sharing.choose(group)
         address, (needs, entries) = group.address, self.accounts.needs(group, effects)
-        self.accounts.know(entries)
-        leaving = self._tables.find_leaving(address, entries, now)
+        self.accounts.follow_shared()
+        missing = self.accounts.with_shared(needs, entries)
+        self.accounts.know(missing)
+        leaving = self._tables.find_leaving(address, missing, now)
         if leaving is None:
             self.counters["faults-turned-away"] += 1
             self._thrashing.turned_away(address, entries, now)
@@ -375,33 +386,13 @@ class Swapping:
         for sender in group.senders.values():
             sender.packet_count = 0
         self.counters["swaps-out"] += 1
-        stages = self._withdrawn(group)
+        stages = withdrawn(group, self._plane.rules, self._plane.shared, self._installer, now)
         keys = {(dpid, edit.key) for stage in stages for dpid, edit in stage if type(edit) is Remove}
         self._departures.begin(group, entries, keys, now)
         self._plane.transitions.note(group, False, group.unconfirmed or set(), [], [e for s in stages for e in s])
         effects = self._installer.change(stages, now, DRAIN_S, urgency)
         self._changes.changed(address, now)
         return effects
-
-    def _withdrawn(self, group: Group) -> list[Stage]:
-        """Return the edits that leave of a group what it has while it is out, senders' entries first.
-
-        Where no sender's entry can have been there nothing is under way, and all go at once.
-        """
-        kept = duties_out(group)
-        senders: Stage = []
-        rest: Stage = []
-        for dpid, rules in sorted(group.rules.items()):
-            duty = kept.get(dpid)
-            after = {} if duty is None else self._plane.rules.lower(group, dpid, duty)
-            for rule in rules:
-                if rule.key not in after:
-                    (senders if rule.cookie & SENDER_COOKIE_BIT else rest).append((dpid, Remove(rule.key)))
-                elif after[rule.key] != rule:
-                    rest.append((dpid, Put(after[rule.key])))
-            group.set_duty(dpid, duty, tuple(after.values()))
-        sends = any(self._installer.may_hold(dpid, edit.key) for dpid, edit in senders if type(edit) is Remove)
-        return [stage for stage in ([senders, rest] if sends else [senders + rest]) if stage]
 
     def _leave_ahead(self, now: float) -> list[Effect]:
         """Have groups that have ended leave where tables are short of free entries."""
@@ -465,7 +456,8 @@ class Swapping:
             if now >= self._count_s:
                 self._count_s, self._counts_soon = now + COUNT_INTERVAL_S, True
                 self._look_at_those_behind()
-        effects = self._leave_ahead(now)
+        self.accounts.follow_shared()
+        effects = self._leave_ahead(now) + self._sharing.go_over(now)
         self.readings.schedule()
         return [*effects, *self._thrashing.look(self._tables, self._limits, now)]
 
@@ -475,7 +467,7 @@ class Swapping:
         """Return when `on_deadline` is due next, None where nothing waits."""
         if self.readings.is_told or self._limits.due or self._is_refused:
             return 0.0
-        leaves_s = self._departures.next_deadline() if self._departures.departing else None
+        leaves_s = earliest(self._departures.next_deadline(), self._plane.shared.next_deadline())
         if (self._touched or self.accounts.behind or self._counts_soon) and (
             leaves_s is None or self._settle_s < leaves_s
         ):
@@ -491,6 +483,8 @@ class Swapping:
             effects += self._read(now)
         if self._limits.due:
             self.accounts.count()
+        if unused := self._plane.shared.take_unused(now):
+            effects += self._installer.change([[(dpid, Remove(key)) for dpid, key in unused]], now)
         left = self._departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))
         return effects + self._enter(now, {}) if left else effects

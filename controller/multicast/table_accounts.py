@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 
 from controller.config.overcommit_settings import Overcommit
 from controller.effects import Effect
 from controller.multicast.group import Group
 from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
-from controller.multicast.table_limits import TableLimits, entries_of
+from controller.multicast.table_limits import TableLimits, entries_of, table_of
 from controller.overcommit.draws import HashedChance
 from controller.overcommit.tables import GroupTables
+from controller.rules.compile_shared import is_shared
 from controller.rules.installer import Installer
 
 
@@ -30,7 +32,7 @@ class TableAccounts:
     """
 
     def __init__(self, plane: GroupPlane, installer: Installer, settings: Overcommit) -> None:
-        self.limits = TableLimits(installer)
+        self.limits = TableLimits(installer, plane.shared)
         self.tables: GroupTables[bytes] = GroupTables(HashedChance(0), settings.store)
         self.reserved: Counter[int] = Counter()
         self.is_ample = True
@@ -55,6 +57,22 @@ class TableAccounts:
         duties, lower = self._plane.supported(group, effects), self._plane.rules.lower
         rules = {dpid: lower(group, dpid, duty) for dpid, duty in duties.items()}
         return Needs(duties, rules), entries_of({dpid: at_switch.values() for dpid, at_switch in rules.items()})
+
+    def with_shared(self, needs: Needs, entries: Mapping[int, int]) -> Mapping[int, int]:
+        """Return what is missing in each table: what leaves with the group, and what nobody shares with it yet."""
+        missing = dict(entries)
+        for dpid, rules in needs.rules.items():
+            for key, rule in rules.items():
+                if is_shared(rule) and (dpid, key) not in self._plane.shared:
+                    table = table_of(dpid, key.table)
+                    missing[table] = missing.get(table, 0) + 1
+        return missing
+
+    def follow_shared(self) -> None:
+        """Take in where groups share other entries than before."""
+        if changed := self._plane.shared.changed:
+            self.set_capacities(table for table in starmap(table_of, changed) if table in self.tables.tables)
+            changed.clear()
 
     def account(self, group: Group, now: float) -> Mapping[int, int]:
         """Note and return what entries a group has that is in and may leave."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from controller.config.overcommit_settings import Capacities
+from controller.multicast.shared_entries import SharedEntries
+from controller.rules.compile_shared import is_shared
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import SENDER_COOKIE_BIT
@@ -43,12 +45,12 @@ def place_of(table: int) -> tuple[int, int]:
 def entries_of(rules: Mapping[int, Iterable[FlowEntry]]) -> dict[int, int]:
     """Return how many entries a group with these at each switch has in each table that would leave with it.
 
-    Those that drop refused senders stay.
+    Those that drop refused senders stay, and so do those that groups share.
     """
     counts: dict[int, int] = {}
     for dpid, at_switch in rules.items():
         for rule in at_switch:
-            if rule.actions or not rule.cookie & SENDER_COOKIE_BIT:
+            if (rule.actions or not rule.cookie & SENDER_COOKIE_BIT) and not is_shared(rule):
                 table = dpid << TABLE_BITS | rule.key.table
                 counts[table] = counts.get(table, 0) + 1
     return counts
@@ -57,16 +59,18 @@ def entries_of(rules: Mapping[int, Iterable[FlowEntry]]) -> dict[int, int]:
 class TableLimits:
     """The capacities of tables: what the policy says, or fewer where a switch refused an entry with fewer there.
 
-    `due` are the switches whose entries are to be counted.
+    `due` are the switches whose entries are to be counted. Those that groups share are known at any time.
     """
 
-    def __init__(self, installer: Installer) -> None:
+    def __init__(self, installer: Installer, shared: SharedEntries) -> None:
         self._installer = installer
         self._default: int | None = None
         self._own: dict[int, int] = {}
         self._found: dict[int, int] = {}
         self._pinned: dict[int, int] = {}
         self._elsewhere: dict[int, int] = {}
+        self._shared = shared
+        self._shared_counted: dict[int, int] = {}
         self.due: dict[int, None] = {}
 
     def use(self, settings: Capacities) -> None:
@@ -83,7 +87,10 @@ class TableLimits:
         dpid, _ = place_of(table)
         said = self._own.get(dpid, self._default)
         limit = min(UNLIMITED if said is None else said, self._found.get(table, UNLIMITED))
-        return TableCount(limit, self._pinned.get(table, 0))
+        pinned = self._pinned.get(table, 0)
+        if self._shared_counted or self._shared.counts:
+            pinned += self._shared.counts[place_of(table)] - self._shared_counted.get(table, 0)
+        return TableCount(limit, pinned)
 
     def refused(self, dpid: int, tables: Iterable[int]) -> None:
         """Take in that tables of a switch, by their numbers there, had no room for one entry more."""
@@ -133,7 +140,9 @@ class TableLimits:
             self._elsewhere[dpid] = counts.total() - max(counts.values(), default=0)
             for table_id, count in counts.items():
                 table = table_of(dpid, table_id)
-                pinned = count - known.get(table, 0)
+                pinned, shared = count - known.get(table, 0), self._shared.counts[dpid, table_id]
+                if shared or table in self._shared_counted:
+                    self._shared_counted[table] = shared
                 if pinned != self._pinned.get(table, 0):
                     self._pinned[table] = pinned
                     yield table

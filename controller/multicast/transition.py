@@ -15,6 +15,7 @@ from controller.effects import Edit, Put, Remove
 from controller.multicast.group import Group
 from controller.multicast.tree_links import TreeWays, is_alive
 from controller.rules.compile import TREE_VERSIONS, common_outputs, tree_version_of
+from controller.rules.compile_shared import shares
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, FlowKey
 from controller.trees.tree import RECEIVES, SENDS, Change, Tree
@@ -35,6 +36,9 @@ class Way(Enum):
 
     BESIDE = auto()
     """The new tree stands, under another version, before senders are moved to it and the old one goes."""
+
+    RESTORED = auto()
+    """All edits go out at once: switches are yet to be told of any of them."""
 
     INTERRUPTED = auto()
     """Switches give up what they lose before any takes on what is new: no version is free."""
@@ -92,12 +96,12 @@ class Transitions:
             return Way.IN_PLACE
         dead = {link for link in left if not is_alive(link, self._cables)}
         if (added or removed) and holds_cycle(links | left - dead):
-            return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
+            return Way.BESIDE if self.take_version(group) else Way.INTERRUPTED
         if not earlier and _crosses_once(trees, links - added | removed - dead):
             return Way.IN_PLACE
         if not all(self._installer.answers(dpid, now) for tree in trees for dpid in tree.nodes()):  # type: ignore[arg-type]
             return Way.IN_PLACE
-        return Way.BESIDE if self._take_version(group) else Way.IN_PLACE
+        return Way.BESIDE if self.take_version(group) else Way.IN_PLACE
 
     def note(
         self, group: Group, moved: bool, unconfirmed: set[tuple[int, FlowKey]], puts: Stage, removes: Stage
@@ -107,6 +111,8 @@ class Transitions:
         if moved:
             olds = group.old_versions = group.old_versions or {}
             for dpid, key in gone | unconfirmed:
+                if key.match.ip_dst is None:  # shared with groups of any version
+                    continue
                 olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
         elif group.unconfirmed is not None:
             group.unconfirmed |= gone
@@ -142,17 +148,23 @@ class Transitions:
         group.left_links = group.unconfirmed = None
         return False
 
-    def _take_version(self, group: Group) -> bool:
-        """Give a group's new tree a version that no switch knows of; False where there is none."""
-        version = self.free_version(group)
+    def take_version(self, group: Group, shared: bool | None = None) -> bool:
+        """Give a group's new tree a version that no switch knows of; False where there is none.
+
+        Whether its switches share entries stays as it is where `shared` is None.
+        """
+        version = self.free_version(group, shares(group.tree_version) if shared is None else shared)
         if version is None:
             return False
         group.tree_version = version
         group.left_links = group.unconfirmed = None
         return True
 
-    def free_version(self, group: Group) -> int | None:
-        """Return the next version that no tree of a group has and no switch knows of; None where there is none."""
+    def free_version(self, group: Group, shared: bool = False) -> int | None:
+        """Return the next version that no tree of a group has and no switch knows of; None where there is none.
+
+        Where entries are `shared` it is one of those above `TREE_VERSIONS`.
+        """
         taken: set[int] = set()
         for tree in group.all_trees():
             olds = tree.old_versions or {}
@@ -160,11 +172,11 @@ class Transitions:
                 olds[version] = self._still_unconfirmed(olds[version])
                 if not olds[version]:
                     del olds[version]
-            taken |= {tree.tree_version, *olds}
+            taken |= {version % TREE_VERSIONS for version in (tree.tree_version, *olds)}
         for step in range(1, TREE_VERSIONS):
             version = (group.tree_version + step) % TREE_VERSIONS
-            if version not in taken:
-                return version
+            if version not in taken and (version or not shared):
+                return version + TREE_VERSIONS if shared else version
         return None
 
     def _still_unconfirmed(self, entries: Iterable[tuple[int, FlowKey]]) -> set[tuple[int, FlowKey]]:

@@ -92,7 +92,13 @@ def common_duty(tree_version: int, trunk_ports: tuple[int, ...], host_ports: tup
 
 
 TREE_VERSIONS = 16
-"""Trees that one group may have side by side while traffic moves from one to another."""
+"""Trees that one group may have side by side while traffic moves from one to another.
+
+Where switches share the entries of a tree (`compile_shared`), its version n is told as n + `TREE_VERSIONS`.
+"""
+
+VERSION_MASK = b"\xff\x0f\0\0\0\0"
+"""The bits of a destination MAC address that tell the version of such a tree, whichever ports the others name."""
 
 
 def versioned_mac(group: bytes, tree_version: int) -> bytes:
@@ -102,7 +108,7 @@ def versioned_mac(group: bytes, tree_version: int) -> bytes:
     leaves multicast addresses that no host uses, and differ in the second byte.
     """
     mac = group_mac(group)
-    return bytes((mac[0] ^ 0x02, mac[1] ^ tree_version - 1)) + mac[2:] if tree_version else mac
+    return bytes((mac[0] ^ 0x02, mac[1] ^ (tree_version - 1) % TREE_VERSIONS)) + mac[2:] if tree_version else mac
 
 
 def tree_version_of(match: Match) -> int:
@@ -110,6 +116,8 @@ def tree_version_of(match: Match) -> int:
     if match.eth_dst is None or match.ip_dst is None:
         return 0
     mac = group_mac(match.ip_dst)
+    if match.eth_dst_mask == VERSION_MASK:
+        return TREE_VERSIONS + 1 + ((match.eth_dst[1] ^ mac[1]) & VERSION_MASK[1]) % (TREE_VERSIONS - 1)
     return 0 if match.eth_dst[0] == mac[0] else (match.eth_dst[1] ^ mac[1]) % (TREE_VERSIONS - 1) + 1
 
 

@@ -35,3 +35,6 @@ VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))
 
 STALE_VERSION_COOKIE = cookie_of(MULTICAST_TAG, "stale-version") & ~SENDER_COOKIE_BIT
 """Of the entries that drop packets of groups whose tree version a switch does not know."""
+
+SHARED_COOKIE = cookie_of(MULTICAST_TAG, "port-set") & ~SENDER_COOKIE_BIT
+"""Of the entries that groups share, each of which sends to one set of ports."""

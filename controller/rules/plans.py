@@ -22,6 +22,9 @@ DRAIN_S: float = 0.2
 """How long packets may go a former way once a switch has confirmed another: those under way, and those of switches
 that forward from a cache, which follow late (docs/adr/0023-a-drain-outlasts-caches.md)."""
 
+UNHURRIED_DRAIN_S = 1.0
+"""The same for a way that nobody waits to have gone: switches that are busy follow later still."""
+
 PLAN_PATIENCE_S = 30.0
 """How long a plan waits for one of its stages before it goes on without."""
 
