@@ -159,6 +159,27 @@ def test_members_of_named_sources_in_other_pods_get_these_alone(make_world, shor
 # Under packets
 
 
+def all_but(world, slow):
+    """Have all switches but one take what they are sent."""
+    while busy := [dpid for dpid, queue in world.queues.items() if queue and dpid != slow]:
+        world.step(busy[0])
+
+
+def test_nobody_writes_ports_that_the_core_does_not_know_yet(make_world, short):
+    world = filled(make_world(fattree(), SHARING), 1, ("h1", "h6"))
+    (core,) = shared(world)
+    world.join("h11", group(0))
+    all_but(world, core)
+    assert_served(world, 0, ("h1", "h6"))
+    world.settle()
+    assert_served(world, 0)
+    assert len(shared_at(world, core)) == 2, "packets may be under way that name the ports of before"
+    world.leave("h1", group(0))
+    world.advance(3 * UNUSED_S)
+    assert_served(world, 0, ("h6", "h11"))
+    assert len(shared_at(world, core)) == 1
+
+
 @pytest.mark.parametrize("kind", ["members", "links", "no version left"])
 def test_members_and_links_come_and_go_under_packets(make_world, short, monkeypatch, kind):
     """Nobody gets a packet twice; where no link fails, members throughout get all; in the end all members do."""
