@@ -129,7 +129,7 @@ def _smoothed(
         and one.name.member in group.members
         and one.name.peer_group == group.peer_group.removeprefix(NEWCOMERS)
     }
-    if is_counter(list(tidy.values())):
+    if is_counter(metric, list(tidy.values())):
         tidy = {member: rates(one) for member, one in tidy.items() if len(one.at_s) > 1}
     tidy = {member: one for member, one in tidy.items() if len(one.at_s)}
     drawn = {}

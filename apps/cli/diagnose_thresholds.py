@@ -20,7 +20,7 @@ from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
 from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
 from controller.anomaly.peers.trained import Trained, Training
 
-FORMAT, VERSION = "vsrt-peer-thresholds", 3
+FORMAT, VERSION = "vsrt-peer-thresholds", 4
 LEARNT_WITH = (
     "interval_s",
     "smoothing_samples",

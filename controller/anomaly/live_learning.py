@@ -37,6 +37,9 @@ _ARRAYS = ("windows", "largest", "largest_own", "reference", "recent", "quiet", 
 
 _ONE_SIDED = {MetricSubject.IMPAIRMENT, MetricSubject.SILENCE}
 """What nobody has too little of. A member's own past is no excuse for it either."""
+SMALL_GROUP = 4
+"""Of so few, one member is left out of the size of bins: of four it has a quarter of the samples, so that a quartile
+is one of its own. Whether it is at fault or the three others are, the bins do not tell; each one's own past does."""
 LOAD_RESOLUTION = 0.05
 """Loads are not told apart by less than this share of the group's."""
 STANDING_AT_MOST = 3.0
@@ -210,7 +213,7 @@ class Learning:
         if settings.offsets == "remove":
             middle = np.nan_to_num(reference[:, settings.window_samples // 2, None])
             samples, reference = samples - middle, reference - middle
-        size = bin_sizes(samples, settings.bins_max, leave_one_out=settings.leave_one_out)
+        size = bin_sizes(samples, settings.bins_max, small_group=SMALL_GROUP if settings.leave_one_out else 0)
         learnt = self._bins.setdefault((group, metric.name), [])
         least = getattr(settings.least, metric.least)
         if metric.kind is MetricSubject.LOAD and not np.isnan(samples).all():

@@ -17,6 +17,7 @@ _THROUGHPUT = re.compile(
     r"(?:^|[^a-z])(?:tps|rd_sec|wr_sec|[rwd]?kb|[rt]xkb|[rt]xpck|bps|pps|bytes|octets|packets|pckts?|rate|throughput|iops|load)(?:$|[^a-z])|/s$"
 )
 _FAILURES = re.compile(r"error|drop|discard|fail|lost|loss")
+_RATE = re.compile(r"/s$|rate|per[-_ ]s|%|pct|percent|ratio")
 
 
 def combined(ratios: Sequence[Floats], share: float, ratio_max: float) -> Floats:
@@ -57,6 +58,12 @@ def kind_of(metric: str) -> Literal["latency", "throughput", "other"]:
     if _LATENCY.search(name):
         return "latency"
     return "throughput" if _THROUGHPUT.search(name) and not _FAILURES.search(name) else "other"
+
+
+def counts_failures(metric: str) -> bool:
+    """Say whether a metric's name says that it counts failures: "output-drops" does, "rxdrop/s" is a rate."""
+    name = metric.lower()
+    return bool(_FAILURES.search(name)) and not _RATE.search(name)
 
 
 def verdict(scores: Mapping[str, float]) -> Verdict:

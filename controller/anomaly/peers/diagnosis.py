@@ -303,7 +303,8 @@ def _notes(tidy: dict[SeriesName, OrderedSeries]) -> list[str]:
 
 def _measure(work: GroupMetric) -> Measured:
     settings, grid, of_metric = work.settings, work.grid, work.series
-    known_counter = is_counter(list(of_metric.values())) if work.trained is None else work.trained.is_counter
+    series = list(of_metric.values())
+    known_counter = is_counter(work.metric, series) if work.trained is None else work.trained.is_counter
     counted = work.counters and known_counter
     if counted:
         of_metric = {member: rates(one) for member, one in of_metric.items() if len(one.at_s) > 1}

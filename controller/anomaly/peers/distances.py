@@ -14,8 +14,8 @@ from controller.anomaly.peers.kernel import fill_pair_distances
 
 Floats = NDArray[np.float64]
 
-SMALL_GROUP = 4
-"""One member of so few has a quarter of the samples or more, and a quartile is one of them."""
+SMALL_GROUP = 3
+"""One member of so few has more than the quarter of the samples that quartiles withstand."""
 CACHED_VALUES = 1 << 16
 """Differences worked on at a time, so that they stay in the processor's cache."""
 WORTH_COMPILING = 1 << 24
@@ -56,7 +56,7 @@ def sorted_windows(values: Floats, window: int, shift: int, first: int = 0, last
     return found
 
 
-def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) -> Floats:
+def bin_sizes(samples: Floats, bins_max: int, *, small_group: int = 0) -> Floats:
     """Return the Freedman-Diaconis bin size of each window over the samples of all members.
 
     2 IQR(x) WinSize^(-1/3), and large enough for `bins_max` bins over the range of x; at least one thousandth of the
@@ -68,9 +68,9 @@ def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) ->
         (windows, members, window), NaN where missing.
     bins_max : int
         Kasick et al. cap it at 1000.
-    leave_one_out : bool
-        Take the smallest size that any one member less gives, in groups of two to `SMALL_GROUP`: there one that is
-        far off widens the IQR so much that it hides itself.
+    small_group : int
+        Take the smallest size that any one member less gives, in groups of two to so many: there one that is far off
+        widens the IQR so much that it hides itself.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) ->
     windows, members, window = samples.shape
     spread = _spread(samples.reshape(windows, -1))
     by_rule = spread.iqr
-    if leave_one_out and 1 < members <= SMALL_GROUP:
+    if 1 < members <= small_group:
         kept = [np.delete(samples, member, axis=1).reshape(windows, -1) for member in range(members)]
         by_rule = np.fmin.reduce([_spread(others).iqr for others in kept])
     sizes = np.maximum(2 * by_rule * window ** (-1 / 3), spread.range / bins_max)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.anomaly.peers.combination import counts_failures
 from controller.anomaly.series import OrderedSeries, usual_interval_s
 
 GAP_INTERVALS = 3.0
@@ -80,15 +81,18 @@ def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
     return np.where(enough, np.divide(total, time_known, out=np.zeros(grid.cells), where=enough) + middle, np.nan)
 
 
-def is_counter(group: Sequence[OrderedSeries]) -> bool:
-    """Say whether the series of one metric count upwards: none ever falls, and they rise often enough to tell."""
+def is_counter(metric: str, group: Sequence[OrderedSeries]) -> bool:
+    """Say whether the series of a metric count upwards: none ever falls, and they rise often enough to tell.
+
+    What counts failures, by its name, may not rise for days: of that it is enough that it holds whole numbers.
+    """
     rises = 0
     for series in group:
         steps = np.diff(series.values)
         if np.any(steps < 0):
             return False
         rises += int(np.count_nonzero(steps > 0))
-    return rises >= RISES_OF_A_COUNTER
+    return rises >= RISES_OF_A_COUNTER or (counts_failures(metric) and is_whole(group))
 
 
 def is_whole(group: Iterable[OrderedSeries]) -> bool:

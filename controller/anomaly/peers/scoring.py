@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.anomaly.peers.distances import (
+    SMALL_GROUP,
     bin_sizes,
     binned_distances,
     majority_distance,
@@ -235,7 +236,7 @@ def _blocks(smoothed: Floats, windows: int, settings: PeerSettings) -> Iterator[
 def _bin_sizes(smoothed: Floats, windows: int, settings: PeerSettings) -> Floats:
     sizes = np.full(windows, np.nan)
     for block, samples in _blocks(smoothed, windows, settings):
-        sizes[block] = bin_sizes(samples, settings.bins_max, leave_one_out=settings.leave_one_out)
+        sizes[block] = bin_sizes(samples, settings.bins_max, small_group=SMALL_GROUP if settings.leave_one_out else 0)
     return sizes
 
 

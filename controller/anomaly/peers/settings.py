@@ -33,7 +33,7 @@ class PeerSettings:
     form: Form = "pairs"
     offsets: Offsets = "keep"
     leave_one_out: bool = True
-    """In groups of two to four, bins are as small as they are without any one member."""
+    """In groups of two or three, bins are as small as they are without any one member."""
     own_history: bool = True
     """A second witness where more than half of a group has changed."""
     margin: float = 1.0

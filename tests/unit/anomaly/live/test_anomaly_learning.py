@@ -133,3 +133,24 @@ def test_the_own_past_outlasts_a_restart():
     assert restore(later, changes(former, MEMBERS)) == MEMBERS
     assert at_night(later.learning)[CARRIES_MORE] <= 1
     assert at_night(later.learning, extra=50.0)[CARRIES_MORE] > 1
+
+
+@pytest.mark.parametrize("members", [3, 4, 5])
+def test_one_far_off_does_not_hide_itself_in_the_bins_of_a_group_of_few(members: int):
+    learning = Learning(settings(48))
+    learning.fit(members)
+    rng = np.random.default_rng(4)
+    found = np.zeros(members)
+    for number in range(61):
+        values = np.full((len(PORT_METRICS), members, WINDOW), np.nan)
+        values[LOAD] = 20 + 4 * rng.standard_normal((members, WINDOW))
+        if number == 60:
+            values[LOAD, 1] *= 3
+        judging = learning.judge("peers", PORT_METRICS, np.arange(members), values)
+        while True:
+            try:
+                next(judging)
+            except StopIteration as end:
+                found = end.value.overall
+                break
+    assert np.flatnonzero(found > 2).tolist() == [1]

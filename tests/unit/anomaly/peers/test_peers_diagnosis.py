@@ -195,3 +195,28 @@ def test_whatever_the_series_hold_every_window_has_a_stated_outcome(
         assert np.isfinite(known).all() and (known >= 0).all()
     odd = sum(int((~(np.abs(one.values) <= 1e100)).sum()) for one in series)
     assert (odd > 0) == any("without a value" in note or "infinite" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("taken_over", [8, 25])
+def test_where_three_of_four_fail_at_once_the_fourth_is_hardly_accused(taken_over: float):
+    series = []
+    for number in range(12):
+        for one in fleet("abcd", metric=f"bytes-{number}", seed=number):
+            one.values[180:] = one.values[180:] + taken_over if one.name.member == "d" else one.values[180:] / 20
+            series.append(one)
+    (group,) = diagnose(series, CHAIN, TRAINING).groups
+    assert group.scores[-3:, 3].max() < 2
+
+
+def test_drops_that_a_port_counted_once_are_not_held_against_it_for_ever():
+    series = fleet("abcde", metric="output-drops")
+    for one in series:
+        one.values[:] = 0
+    series[2].values[190:] = 372
+    found = diagnose(series, CHAIN, TRAINING)
+    (group,) = found.groups
+    flagged = found.ends_s[group.scores[:, 2] > 1]
+    assert len(flagged)
+    assert flagged.min() > 189
+    assert flagged.max() < 205
+    assert not (group.scores[:, [0, 1, 3, 4]] > 1).any()

@@ -73,10 +73,25 @@ def test_moving_average_is_the_mean_of_what_is_known(values: list[float], width:
 
 def test_counters_are_told_by_never_falling():
     growing = series([1, 2, 3, 4], [5, 6, 6, 8])
-    assert is_counter([growing, series([1, 2, 3], [0, 0, 1])])
-    assert not is_counter([growing, series([1, 2, 3], [5, 4, 6])])
-    assert not is_counter([series([1, 2, 3], [5, 5, 5])])
+    assert is_counter("packets", [growing, series([1, 2, 3], [0, 0, 1])])
+    assert not is_counter("packets", [growing, series([1, 2, 3], [5, 4, 6])])
+    assert not is_counter("packets", [series([1, 2, 3], [5, 5, 5])])
     assert rates(growing).values.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("metric", ["0/0/3output-drops", "Input Errors", "discard-packets", "checksum-error-packets"])
+def test_failures_are_counted_from_the_first_on(metric: str):
+    idle, once = series([1, 2, 3, 4], [0, 0, 0, 0]), series([1, 2, 3, 4], [0, 0, 372, 372])
+    assert is_counter(metric, [idle, once])
+    assert is_counter(metric, [idle])
+    assert not is_counter(metric, [idle, series([1, 2, 3], [0, 3, 0])])
+    assert not is_counter(metric, [idle, series([1, 2, 3], [0, 0.5, 0.5])])
+    assert not is_counter("sessions", [idle, once])
+
+
+@pytest.mark.parametrize("metric", ["rxdrop/s", "error-rate", "drop_pct", "drops_per_s", "loss%", "error ratio"])
+def test_rates_of_failures_are_no_counts(metric: str):
+    assert not is_counter(metric, [series([1, 2, 3, 4], [0, 0, 5, 5])])
 
 
 def test_series_are_whole_where_no_member_has_a_fraction():
