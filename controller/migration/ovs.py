@@ -226,11 +226,13 @@ class _Ovs:
         self._bond(row, where)
         self._port_settings(row, where)
 
-    def _interfaces(self, row: OvsRow) -> list[OvsRow]:
+    def _interfaces(self, port: OvsRow) -> list[OvsRow]:
         rows = self._rows["Interface"]
         by_name = {interface.name: interface for interface in rows.values()}
-        keys = _items(row.get("interfaces")) or [row.name]
-        return [found for key in keys if (found := rows.get(key) or by_name.get(key)) is not None]
+        keys = _items(port.get("interfaces")) or [port.name]
+        found = [row for key in keys if (row := rows.get(key) or by_name.get(key)) is not None]
+        # The set of a port's interfaces is in the order of their UUIDs, which says nothing.
+        return sorted(found, key=lambda interface: interface.name)
 
     def _places(self, row: OvsRow, interfaces: Sequence[OvsRow], dpid: int | None) -> list[SwitchPort]:
         """Return where the interfaces of a port are: as it was said, or by their number at the bridge."""
