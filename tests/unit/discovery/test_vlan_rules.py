@@ -122,7 +122,8 @@ def test_in_1_3_two_tags_are_counted_unless_they_pass_and_groups_of_bridges_neve
     frame, bridges = IN_DOUBLE._replace(eth_type=inner), BRIDGES._replace(eth_type=inner)
     assert fate(OPENFLOW_1_3, frame, port_no, 10, 7) == "counted"
     assert fate(OPENFLOW_1_3, bridges, port_no, 10, 7) == "counted"
-    assert fate(OPENFLOW_1_3, bridges, port_no, 10, 7, passes=True) == "dropped"
+    verdict = tables_of(OPENFLOW_1_3, True).process(OPENFLOW_1_3, bridges._replace(vlan_ids=(10, 7)), port_no)
+    assert verdict.met[-1].key.table == VLAN_ADMIT and not verdict.met[-1].actions, "no later table may flood it"
     verdict = tables_of(OPENFLOW_1_3, True).process(OPENFLOW_1_3, frame._replace(vlan_ids=(10, 7)), port_no)
     assert verdict.met[-1].key.table == VLAN_UNICAST, "it goes the way of frames to hosts"
     assert fate(OPENFLOW_1_3, frame, ACCESS, 10, 7, passes=True) == "counted", "its port has no tagged VLAN"
