@@ -165,12 +165,10 @@ SWITCH = {"dpid": 9, "ofp_version": 4, "edge_ports": [1], "trunk_ports": []}
         ("switch/9", {"dpid": 9, "ofp_version": 4}),
         ("switch/9", {**SWITCH, "edge_ports": ["one"]}),
         ("switch/9", {**SWITCH, "trunk_ports": 7}),
-        ("switched/9", SWITCH),
         ("link/1-1", {"ends": [1, 1, 1, 2], "capacity_bps": 1e9}),
         ("link/1-2", {"ends": [1, 1, 2, 2], "capacity_bps": 0.0}),
         ("link/1-2", {"ends": [1, 1, 2], "capacity_bps": 1e9}),
         ("link/1-2", {}),
-        ("", {}),
     ],
 )
 def test_entries_that_cannot_be_read_are_counted_and_change_nothing(key, value):
@@ -179,6 +177,13 @@ def test_entries_that_cannot_be_read_are_counted_and_change_nothing(key, value):
     restored = read_entries([*world.log.read(), LogEntry.of_record(LogEntryKind.OBSERVATION, key, value)])
     assert restored.faults == 1
     assert restored.topology == before
+
+
+@pytest.mark.parametrize(("key", "value"), [("switched/9", SWITCH), ("", {})])
+def test_entries_by_keys_of_another_version_are_no_faults_and_change_nothing(key, value):
+    world = started(3)
+    before = world.restored()
+    assert read_entries([*world.log.read(), LogEntry.of_record(LogEntryKind.OBSERVATION, key, value)]) == before
 
 
 WHOLE = {"kind": "topology", "switches": [[1, 4], [2, 4]], "edge_ports": [[1, 1]], "trunk_ports": [], "links": []}
