@@ -121,10 +121,10 @@ class Forest:
         bits: int = role._value_
         if not 0 < bits <= ALL_ROLES:
             raise ValueError(f"no role: {role!r}")
-        tree, algorithm, added = self.trees.get(key), self.algorithm, NOTHING
+        tree, algorithm, sends = self.trees.get(key), self.algorithm, bits & SENDS
         if tree is None:
             tree = self.trees[key] = Tree(key, self.seed, self._idle_bps.get(key, self._default_bps))
-            if bits == RECEIVES and algorithm.settles_small_trees and node in self._nodes:
+            if not sends and algorithm.settles_small_trees and node in self._nodes:
                 self._users.plant(tree, node)
                 return Change(key)
         elif self._broken and key in self._broken:
@@ -133,23 +133,26 @@ class Forest:
             have = int(terminals[node])
             return self._take_role(tree, node, have, bits & ~have) if bits & ~have else Change(key)
         terminals[node] = ROLES[bits]
-        if node not in tree.parent and node != tree.root:
+        if node in tree.parent or node == tree.root:
+            added = NOTHING
+        else:
             path: Sequence[NodeId] | None = None
-            if not tree.detached and node in self._nodes:
-                if bits & SENDS:
-                    path = flows.path_of_sender(tree, node, self._default_bps, algorithm.path)
-                else:
-                    path = algorithm.path(tree, node)
+            if tree.detached or node not in self._nodes:
+                pass
+            elif sends:
+                path = flows.path_of_sender(tree, node, self._default_bps, algorithm.path)
+            else:
+                path = algorithm.path(tree, node)
             if not path:
                 self._users.add(key, (node,))
-                if bits & SENDS:
+                if sends:
                     flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
-            added = self._users.attach(tree, path, tree.idle_bps if tree.rate_below is None else 0)
+            added = self._users.attach(tree, path)
             if tree.cables is not None or self.loads.bundles:
                 cables.took(tree, added, self.loads)
                 flows.point(tree, self.loads)
-        if bits & SENDS or tree.rate_below is not None:
+        if sends or tree.rate_below is not None:
             flows.begin_roles(tree, self.loads, node, bits, self._default_bps)
         if (algorithm.settles_small_trees and tree.form is not Form.GENERAL) or algorithm.settled(tree):
             return _new(Change, (key, added, NOTHING, (), (), ()))
@@ -176,7 +179,7 @@ class Forest:
             return self._fell(tree, node)
         removed, left = NOTHING, NO_CABLES
         if node in tree.parent or node == tree.root:
-            removed = self._users.prune(tree, node, tree.idle_bps if tree.rate_below is None else 0)
+            removed = self._users.prune(tree, node)
             if tree.cables is not None:
                 left = cables.gave(tree, removed, self.loads)
         else:

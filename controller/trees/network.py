@@ -58,14 +58,15 @@ class PodUplinks(NamedTuple):
         Aggregation and that number of each, by core.
     up, down
         These numbers, and those of the ways down.
-    capacity_bps
-        What all carry together, in bit/s.
+    capacities_bps, capacity_bps
+        What each carries, and all together, in bit/s.
     """
 
     links: list[tuple[NodeId, NodeId, int]]
     by_core: dict[NodeId, list[tuple[NodeId, int]]]
     up: list[int]
     down: list[int]
+    capacities_bps: list[float]
     capacity_bps: float
 
 
@@ -174,8 +175,8 @@ class Network:
             for aggregation, core, number in links:
                 by_core.setdefault(core, []).append((aggregation, number))
             up = [number for _, _, number in links]
-            capacity_bps = fsum(loads.capacity_bps[number] for number in up)
-            found = PodUplinks(links, by_core, up, [number ^ 1 for number in up], capacity_bps)
+            down, capacities_bps = [number ^ 1 for number in up], [loads.capacity_bps[number] for number in up]
+            found = PodUplinks(links, by_core, up, down, capacities_bps, fsum(capacities_bps))
             if not any(u in loads.bundles and v in loads.bundles[u] for u, v in pairs):
                 self._uplinks[pod] = found  # of several cables the least busy is another one as loads change
         return found

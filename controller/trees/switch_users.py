@@ -74,14 +74,15 @@ class SwitchUsers:
         tree.root = node
         self._keys[node].add(tree.key)
 
-    def attach(self, tree: Tree, path: Sequence[NodeId], bps: int) -> Links:
+    def attach(self, tree: Tree, path: Sequence[NodeId]) -> Links:
         """Hang `path` (from the new terminal to a node on the tree) below its last node, and return its links.
 
-        On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree. Both
-        directions of each link, by its least busy cable, carry `bps` more.
+        On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree. While
+        nobody sends to the tree both directions of each link, by its least busy cable, carry its `idle_bps` more.
         """
-        parent, children, key, users = tree.parent, tree.children, tree.key, self._keys
+        parent, children, key, rates, users = tree.parent, tree.children, tree.key, tree.rate_below, self._keys
         index, load_bps = self._loads.index, self._loads.bps
+        bps = tree.idle_bps if rates is None else 0
         above = path[-1]
         if tree.root is None:
             tree.root = above
@@ -95,21 +96,20 @@ class SwitchUsers:
                 load_bps[number] += bps
                 load_bps[number ^ 1] += bps
             above = node
-        added = tuple(pairwise(path))
-        rates = tree.rate_below
         if rates is not None and tree.receivers_below is not None:
-            for node, _ in added:
+            for node in path[:-1]:
                 rates[node] = tree.receivers_below[node] = 0
-        return added
+        return tuple(pairwise(path))
 
-    def prune(self, tree: Tree, node: NodeId, bps: int) -> Links:
+    def prune(self, tree: Tree, node: NodeId) -> Links:
         """Take off `node` and what only led to it, up to a terminal, a branch or the pinned root; return its links.
 
-        Both directions of each of them carry `bps` less.
+        While nobody sends to the tree both directions of each of them carry its `idle_bps` less.
         """
         parent, children, terminals, key, users = tree.parent, tree.children, tree.terminals, tree.key, self._keys
         index, load_bps = index_of(tree, self._loads), self._loads.bps
         rates, receivers = tree.rate_below, tree.receivers_below
+        bps = tree.idle_bps if rates is None else 0
         removed: list[tuple[NodeId, NodeId]] = []
         while node not in terminals and node != tree.pinned:
             if node in children:

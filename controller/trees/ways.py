@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from math import inf
+from operator import truediv
 from typing import TypeAlias
 
 from controller.trees.fabric import LayeredFabric
-from controller.trees.network import MASK, Network
+from controller.trees.network import MASK, Network, PodUplinks
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -36,16 +39,13 @@ def ways(
     bps, capacity = loads.bps, loads.capacity_bps
     from_node, from_first = loads.index.get(node, {}), loads.index.get(first, {})
     (node_up, node_down), (first_up, first_down) = here, there
-    falls = network.pod_uplinks(fabric, home).by_core
+    uplinks, falls = network.pod_uplinks(fabric, pod), network.pod_uplinks(fabric, home).by_core
     best: list[Way] = []
     # Links of an aggregation stand together, and cores are busier: the link to the ToR is looked at where the
     # one to a core may do, and then for all of them.
     last_a = last_b = None
     least = near = far = inf
-    for a, core, number in network.pod_uplinks(fabric, pod).links:
-        up = bps[number] + node_up if node_up else 0
-        down = bps[number ^ 1] + node_down if node_down else 0
-        busiest = (up if up > down else down) / capacity[number]
+    for (a, core, _), busiest in zip(uplinks.links, _busyness(uplinks, bps, here), strict=True):
         if busiest > least or core not in falls:
             continue
         if a is not last_a:
@@ -83,6 +83,18 @@ def ways(
             elif most == least:
                 best.append((a, core, b))
     return best
+
+
+def _busyness(uplinks: PodUplinks, bps: list[int], demand: Demand) -> Iterable[float]:
+    """Return the utilisation of the busier direction of each link from a pod to the cores with so much more.
+
+    A direction without more counts as free.
+    """
+    up, down = demand
+    there = map(up.__add__, map(bps.__getitem__, uplinks.up)) if up else None
+    back = map(down.__add__, map(bps.__getitem__, uplinks.down)) if down else None
+    busier = map(max, there, back) if there and back else there or back or repeat(0, len(uplinks.links))
+    return map(truediv, busier, uplinks.capacities_bps)
 
 
 def calmest(

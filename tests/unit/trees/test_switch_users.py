@@ -17,10 +17,10 @@ def line():
         graph.add_node(name)
     for u, v in ("ab", "bc", "cd"):
         graph.add_link(u, v)
-    tree = Tree("g", 0)
+    tree = Tree("g", 0, 5)
     trees = {"g": tree}
     users = SwitchUsers(trees, LinkLoads(graph.links()))
-    users.attach(tree, ["a"], 5)
+    users.attach(tree, ["a"])
     tree.terminals["a"] = TreeRole.RECEIVER
     return users, tree, users._loads
 
@@ -28,7 +28,7 @@ def line():
 def test_a_path_is_hung_below_its_last_switch(line):
     users, tree, loads = line
     tree.terminals["d"] = TreeRole.RECEIVER
-    assert users.attach(tree, ["d", "c", "b", "a"], 5) == (("d", "c"), ("c", "b"), ("b", "a"))
+    assert users.attach(tree, ["d", "c", "b", "a"]) == (("d", "c"), ("c", "b"), ("b", "a"))
     assert tree.root == "a" and list(tree.nodes()) == ["a", "b", "c", "d"]
     assert list(tree.parent.items()) == [("b", "a"), ("c", "b"), ("d", "c")]
     assert dict(tree.children) == {"a": ["b"], "b": ["c"], "c": ["d"]}
@@ -40,9 +40,9 @@ def test_a_path_is_hung_below_its_last_switch(line):
 
 def test_a_leaf_goes_with_all_that_led_to_it_alone(line):
     users, tree, loads = line
-    users.attach(tree, ["d", "c", "b", "a"], 5)
+    users.attach(tree, ["d", "c", "b", "a"])
     tree.terminals["b"] = TreeRole.RECEIVER
-    assert users.prune(tree, "d", 5) == (("d", "c"), ("c", "b"))
+    assert users.prune(tree, "d") == (("d", "c"), ("c", "b"))
     assert dict(tree.parent) == {"b": "a"} and dict(tree.children) == {"a": ["b"]}
     assert loads.bps == [5, 5, 0, 0, 0, 0]
     assert users.at("a") == users.at("b") == {"g"} and not users.at("c") and not users.at("d")
@@ -50,13 +50,13 @@ def test_a_leaf_goes_with_all_that_led_to_it_alone(line):
 
 def test_a_root_that_is_no_terminal_any_more_gives_way_to_the_next_branch(line):
     users, tree, loads = line
-    users.attach(tree, ["d", "c", "b", "a"], 5)
+    users.attach(tree, ["d", "c", "b", "a"])
     tree.terminals = {"c": TreeRole.RECEIVER, "d": TreeRole.RECEIVER}
-    assert users.prune(tree, "a", 5) == (("b", "a"), ("c", "b"))
+    assert users.prune(tree, "a") == (("b", "a"), ("c", "b"))
     assert tree.root == "c" and dict(tree.parent) == {"d": "c"}
     assert loads.bps == [0, 0, 0, 0, 5, 5]
     tree.terminals = {}
-    assert users.prune(tree, "d", 5) == (("d", "c"),)
+    assert users.prune(tree, "d") == (("d", "c"),)
     assert tree.root is None and not any(loads.bps) and not any(users.at(node) for node in "abcd")
 
 
@@ -77,7 +77,7 @@ def test_of_several_cables_a_group_is_on_the_one_that_its_tree_has(cable):
 
 def test_a_switch_is_home_to_the_groups_with_a_terminal_there_and_forgotten_with_the_last(line):
     users, tree, _ = line
-    users.attach(tree, ["c", "b", "a"], 0)
+    users.attach(tree, ["c", "b", "a"])
     users.add("g", ["far"])
     tree.terminals = {"a": TreeRole.RECEIVER, "far": TreeRole.RECEIVER}
     assert users.homed("a") == users.homed("far") == {"g"} and not users.homed("b")
