@@ -31,6 +31,7 @@ from controller.multicast.operator_settings import read_pin, read_router_port, r
 from controller.multicast.pending_writes import PendingWrites
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import (
+    UNCHOSEN_TREE,
     UNREADABLE,
     LoggedGroup,
     LoggedSwitch,
@@ -383,14 +384,13 @@ class Following:
     def _adopt(self, address: bytes, now: float) -> None:
         """Give a group the trees of the log; what cannot be had of them is tried again when links have changed."""
         self._partial.pop(address, None)
-        own = self._trees.get(address, {}).get(0)
-        if own is not None:
-            self._swapping.restore(address, own.is_out)
+        trees = {0: UNCHOSEN_TREE, **self._trees.get(address, {})}
+        self._swapping.restore(address, trees[0].is_out)
         if address not in self._plane.groups:
-            if own is None:
+            if 0 not in self._trees.get(address, ()):
                 self._swapping.forget(address)
             return
-        for number, tree in sorted(self._trees.get(address, {}).items()):
+        for number, tree in sorted(trees.items()):
             self._perform(self._plane.adopt(address, tree.links, tree.tree_version, now, number))
             held = {frozenset(link[:2]) for link in self._journal.tree_links(address, number)}
             if any(frozenset(link[:2]) not in held for link in tree.links):
@@ -435,7 +435,7 @@ def _senders(parts: Iterable[LoggedGroup]) -> Iterator[tuple[SenderKey, Sender]]
 
 def _as_group(address: bytes, trees: Mapping[int, RestoredTree]) -> RestoredGroup:
     """Return trees of a group as those of an earlier run."""
-    own = trees.get(0, RestoredTree(0, 0, ()))
+    own = trees.get(0, UNCHOSEN_TREE)
     aliases = tuple(tree for number, tree in trees.items() if number)
     return RestoredGroup(address, own.tree_version, own.links, (), (), aliases, own.is_out)
 

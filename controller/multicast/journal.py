@@ -13,6 +13,8 @@
 | `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
 | `routers`, in a VLAN `vlan-routers/VLAN` | queriers and learnt router ports | observation |
 
+Of a tree of which nothing was chosen, that of a group at one switch as a rule, there is no entry (`UNCHOSEN_TREE`).
+
 Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
 Entries by any other key are another version's, and stay as they are.
 """
@@ -38,7 +40,7 @@ from controller.multicast.operator_records import OperatorRecords
 from controller.multicast.operator_settings import OperatorSetting, setting_entry
 from controller.multicast.pending_writes import PendingWrites, SwitchOrLink
 from controller.multicast.registered import RegisteredGroups
-from controller.multicast.restored import RestoredGroup
+from controller.multicast.restored import UNCHOSEN_TREE, RestoredGroup
 from controller.multicast.tree_links import links_of
 from controller.trees.islands import AliasKey
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, parse_name
@@ -59,6 +61,10 @@ CHANGES_PER_WRITE = 1000
 """Switches and links written at one time, while a fabric comes up; the rest follows in turn."""
 
 Record: TypeAlias = dict[str, Any]
+
+_UNCHOSEN = UNCHOSEN_TREE[1:3]
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class MulticastJournal:
@@ -198,8 +204,9 @@ class MulticastJournal:
             if address in self._aliases_written or self._numbers(address):
                 entries += self._alias_entries(address)
         for address, dpid in heard:
-            text = self._heard_text(address, dpid, now)
-            entries.append(LogEntry(LogEntryKind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
+            name = format_ip(address)
+            text = self._heard_text(name, address, dpid, now)
+            entries.append(_new(LogEntry, (LogEntryKind.OBSERVATION, f"heard/{name}/{dpid}", text)))
         if self._anew_left is not None:
             taken = (len(topology), len(trees), len(heard))
             self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
@@ -228,16 +235,16 @@ class MulticastJournal:
     def _tree_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entry of a group's tree where it is another one than was written last."""
         tree = self._tree_of(address)
-        key = f"tree/{format_ip(address)}"
-        if tree is None:
+        is_out = tree is not None and self._plane.groups[address].is_out
+        if tree is None or (tree == _UNCHOSEN and not is_out):
             had = self._trees_written.pop(address, None) is not None
-            return [LogEntry(LogEntryKind.DECISION, key, None)] if had else []
-        is_out = self._plane.groups[address].is_out
+            return [LogEntry(LogEntryKind.DECISION, f"tree/{format_ip(address)}", None)] if had else []
         written = hash((*tree, is_out))
         if self._trees_written.get(address) == written:
             return []
         self._trees_written[address] = written
-        return [LogEntry(LogEntryKind.DECISION, key, _tree_text(address, *tree, is_out=is_out))]
+        text = _tree_text(address, *tree, is_out=is_out)
+        return [LogEntry(LogEntryKind.DECISION, f"tree/{format_ip(address)}", text)]
 
     def _alias_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entries of a group's aliases that are others than were written last, or are no more."""
@@ -309,10 +316,10 @@ class MulticastJournal:
         if group is None:
             return None
         trees = self._plane.islands.trees(group.key)
-        links = tuple([link for tree in trees for link in links_of(tree, self._plane.forest.loads)])
+        links = tuple([link for tree in trees if tree.parent for link in links_of(tree, self._plane.forest.loads)])
         return group.tree_version, links
 
-    def _heard_text(self, address: bytes, dpid: int, now: float) -> str | None:
+    def _heard_text(self, name: str, address: bytes, dpid: int, now: float) -> str | None:
         """Return the value of what is known of a group at a switch as it is, None where that is nothing."""
         group = self._plane.groups.get(address)
         if is_link_scope_group(address):
@@ -326,7 +333,7 @@ class MulticastJournal:
             senders = [_sender_text(key, sender) for key, sender in group.senders.items() if key.dpid == dpid]
         if not members and not senders:
             return None
-        return f'{{"group":"{format_ip(address)}","members":[{",".join(members)}],"senders":[{",".join(senders)}]}}'
+        return f'{{"group":"{name}","members":[{",".join(members)}],"senders":[{",".join(senders)}]}}'
 
     def _dpids(self, address: bytes) -> list[int]:
         """Return the switches at which something is known of a group."""
@@ -350,7 +357,7 @@ class MulticastJournal:
         for number in self._numbers(address):
             alias = self._tree_of(address, number)
             texts.append(None if alias is None else _tree_text(address, *alias, number))
-        texts += [self._heard_text(address, dpid, now) for dpid in self._dpids(address)]
+        texts += [self._heard_text(format_ip(address), address, dpid, now) for dpid in self._dpids(address)]
         return [json.loads(text) for text in texts if text is not None]
 
 

@@ -48,6 +48,10 @@ class RestoredTree(NamedTuple):
     is_out: bool = False
 
 
+UNCHOSEN_TREE = RestoredTree(0, 0, ())
+"""What a group has of which the log has no tree: no links, version 0, and it is in. Nothing was chosen of it."""
+
+
 class RestoredGroup(NamedTuple):
     """A group as an earlier run left it.
 

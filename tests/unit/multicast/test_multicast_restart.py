@@ -242,16 +242,50 @@ def test_the_log_holds_what_there_is_and_nothing_of_what_was(make_world):
         (world.join if n // 60 % 2 == 0 else world.leave)("h3", group)
         if n % 60 == 59:
             world.advance(0.2)
-    world.join("h3")
+    for name in ("h3", "h5"):
+        world.join(name)
     world.advance(1.0)
     groups = {entry.value["group"] for entry in world.log.read() if entry.subject == "heard"}
-    assert groups == {entry.value["group"] for entry in world.log.read() if entry.subject == "tree"}
-    assert groups == {format_ip(group) for group in world.core.plane.groups}
-    assert "239.1.2.3" in groups
+    assert groups == {format_ip(group) for group in world.core.plane.groups} > {"239.1.2.3"}
+    assert [entry.value["group"] for entry in world.log.read() if entry.subject == "tree"] == ["239.1.2.3"]
     world.restart()
     world.connect_all()
     world.settle()
     assert world.applied == 0
+
+
+def test_the_log_has_a_tree_while_something_of_it_was_chosen(make_world):
+    world = make_world("leaf-spine", POLICY)
+
+    def trees():
+        world.advance(1.0)
+        return [len(entry.value["links"]) for entry in world.log.read() if entry.subject == "tree"]
+
+    world.join("h3")
+    assert trees() == []
+    world.join("h5")
+    assert trees() == [2]
+    world.leave("h5")
+    assert trees() == []
+    world.restart()
+    world.connect_all()
+    world.settle()
+    assert world.applied == 0 and trees() == []
+
+
+def test_a_tree_that_a_version_before_wrote_of_a_group_at_one_switch_leaves_the_log(make_world):
+    world = make_world("leaf-spine", POLICY)
+    world.join("h3")
+    world.advance(1.0)
+    value = {"group": "239.1.2.3", "tree_version": 0, "links": []}
+    former = LogEntry.of_record(LogEntryKind.DECISION, "tree/239.1.2.3", value)
+    world.log = MemoryLog([*world.log.read(), former])
+    world.restart()
+    world.connect_all()
+    world.settle()
+    assert world.applied == 0
+    assert [entry.subject for entry in world.log.read() if entry.key.endswith("239.1.2.3")] == []
+    assert any(entry.key.startswith("heard/239.1.2.3/") for entry in world.log.read())
 
 
 def test_a_group_of_the_log_that_nobody_wants_any_more_leaves_it(make_world):
