@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import NamedTuple
 
 DURATION_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -31,6 +32,13 @@ class Histogram:
         """Count one."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
+
+    def observe_each(self, values: Iterable[float]) -> None:
+        """Count several."""
+        bounds, counts = self._bounds, self._counts
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+            self._sum += value
 
     def reading(self) -> HistogramReading:
         """Return what was counted so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import inf
 from typing import Protocol
 
 from controller.effects import Notice
@@ -23,12 +24,12 @@ class SmallTokenBucket:
     __slots__ = ("_at", "_tokens")
 
     def __init__(self) -> None:
-        self._at = -1.0
-        self._tokens = 0.0
+        self._at = 0.0
+        self._tokens = inf
 
     def take(self, now: float, rate: float, burst: float) -> bool:
         """Take one token, of `rate` per second and at most `burst`; False where there is none."""
-        tokens = burst if self._at < 0 else self._tokens + (now - self._at) * rate
+        tokens = self._tokens + (now - self._at) * rate
         if tokens > burst:
             tokens = burst
         self._at = now
@@ -40,7 +41,7 @@ class SmallTokenBucket:
 
     def spend(self, now: float, rate: float, burst: float, count: int) -> bool:
         """Take `count` tokens, beyond those that are there if need be; False where what was overdrawn is not back."""
-        tokens = burst if self._at < 0 else min(burst, self._tokens + (now - self._at) * rate)
+        tokens = min(burst, self._tokens + (now - self._at) * rate)
         self._at = now
         if tokens <= 0:
             self._tokens = tokens

@@ -327,21 +327,21 @@ class HostMemberships:
     ) -> None:
         """Store a new state, which adds `offer` to its port's interest, and is looked at no later than `due_at`."""
         membership, host = state.membership, state.host
-        group, port, mac = membership.group, membership.port, host.ref[0]
+        group, port, mac, states = membership.group, membership.port, host.ref[0], host.states
         is_link_scope, others = membership.is_link_scope, membership.hosts
         self.state_count += 1
         host.group_count += not is_link_scope
-        if not host.states:
+        if not states:
             port.hosts[membership.family][mac] = host
             self.identities.enter(host)
         if not others:
             port.groups[group] = membership
             port.group_counts[is_link_scope] += 1
-            ports = self._ports.get(group)
-            if ports is None:
-                ports = self._ports[group] = {}
-            ports[port] = None
-        host.states[group] = others[mac] = state
+            if group in self._ports:
+                self._ports[group][port] = None
+            else:
+                self._ports[group] = {port: None}
+        states[group] = others[mac] = state
         self._changed(group)
         self._timers.arm(state, due_at)
         if offer is None:

@@ -25,6 +25,7 @@ _TO_EX = int(RecordType.CHANGE_TO_EXCLUDE)
 _TO_IN = int(RecordType.CHANGE_TO_INCLUDE)
 _EXCLUDES = (int(RecordType.MODE_IS_EXCLUDE), _TO_EX)
 _NO_VERDICTS: dict[bytes | None, bool] = {}
+_NEVER = -inf
 _ROUTABLE_V4 = frozenset(first for first in range(225, 240) if first != 232)
 """The first bytes of IPv4 groups that are all routable and for any source."""
 
@@ -117,8 +118,9 @@ class HostMembership(TimedState):
         self.armed_at = inf
         self.membership = membership
         self.host = host
-        self.mode, self.group_expiry = _INCLUDE, -inf
-        if wants_any_until is not None:
+        if wants_any_until is None:
+            self.mode, self.group_expiry = _INCLUDE, _NEVER
+        else:
             self.mode, self.group_expiry = _EXCLUDE, wants_any_until
         self.timers: dict[bytes, float] = {}
         self.excluded = _NO_SOURCES
@@ -336,9 +338,7 @@ class PortGroup:
         self.hosts: dict[bytes, HostMembership] = {}
         self.interest: Interest | None = None
         self.open_count = 0
-        self.v1_until = -inf
-        self.old_until = -inf
-        self.shared_expiry = -inf
+        self.v1_until = self.old_until = self.shared_expiry = _NEVER
         self.queries: SpecificQueries[PortGroup] | None = None
 
     @property

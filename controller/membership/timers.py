@@ -36,20 +36,23 @@ class TimerQueue:
 
     def arm(self, timed: TimedState, at: float) -> None:
         """See that `timed` is looked at no later than `at`; needed when a deadline is set or moves earlier."""
-        if at < timed.armed_at:
-            if timed.armed_at == inf:
-                self._armed_count += 1
+        before = timed.armed_at
+        if at < before:
             timed.armed_at = at
-            self._pushed_count += 1
-            heappush(self._heap, (at, self._pushed_count, timed))
-            if len(self._heap) > 2 * self._armed_count + _COMPACT_ABOVE:
-                self._compact()
+            heap = self._heap
+            self._pushed_count = count = self._pushed_count + 1
+            heappush(heap, (at, count, timed))
+            if before == inf:
+                self._armed_count += 1
+            else:
+                self._bound()
 
     def cancel(self, timed: TimedState) -> None:
         """Forget `timed`."""
         if timed.armed_at != inf:
             timed.armed_at = inf
             self._armed_count -= 1
+            self._bound()
 
     def has_due(self, now: float) -> bool:
         """Tell cheaply whether `pop_due` may have something; False is certain."""
@@ -87,8 +90,9 @@ class TimerQueue:
                 heapreplace(heap, (due, self._pushed_count, timed))
         return None
 
-    def _compact(self) -> None:
-        self._heap = list(
-            {timed: (at, count, timed) for at, count, timed in self._heap if at == timed.armed_at}.values()
-        )
-        heapify(self._heap)
+    def _bound(self) -> None:
+        """Drop the entries that were corrected or forgotten where they are more than the rest."""
+        if len(self._heap) > 2 * self._armed_count + _COMPACT_ABOVE:
+            current = {timed: (at, count, timed) for at, count, timed in self._heap if at == timed.armed_at}
+            self._heap = list(current.values())
+            heapify(self._heap)

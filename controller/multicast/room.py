@@ -49,14 +49,13 @@ class Room:
 
     def promise(self, group: bytes) -> None:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
-        trees, promised = self._plane.forest.trees, self._promised
-        if group in promised or (group in trees and group not in self._giving_way):
+        trees, promised, giving_way = self._plane.forest.trees, self._promised, self._giving_way
+        if group in promised or (group in trees and group not in giving_way):
             return
-        is_wide = len(trees) + len(promised) < self.bound
-        if not is_wide and (unheard := self._enough_unheard()) is not None:
-            self._giving_way.update(dict.fromkeys(unheard))
-        if group in self._giving_way:
-            del self._giving_way[group]
+        if len(trees) + len(promised) >= self.bound and (unheard := self._enough_unheard()) is not None:
+            giving_way.update(dict.fromkeys(unheard))
+        if giving_way and group in giving_way:
+            del giving_way[group]
         else:
             promised.add(group)
         if self._sending or self._receiving:

@@ -49,12 +49,16 @@ class ConfirmationClock:
 
     def settled(self, entries: TimedEntries, now: float) -> None:
         """Take it that entries are confirmed for those who waited for them."""
+        current = self.current
+        took_s: list[float] = []
         for changes in entries.values():
             for change in changes:
                 change.entry_count -= 1
-                if not change.entry_count and change.is_open and change is not self.current:
-                    self._close(change)
-                    self.latency.observe(now - change.began_s)
+                if not change.entry_count and change.is_open and change is not current:
+                    change.is_open = False
+                    took_s.append(now - change.began_s)
+        self._open_count -= len(took_s)
+        self.latency.observe_each(took_s)
 
     def failed(self, state: OwnerState, batch: OwnerBatch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""

@@ -183,8 +183,7 @@ class Installer(Errands):
 
     def put(self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
-        switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self._plans.ready
-        states: list[OwnerState] = []
+        switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self.ready
         for dpid, rule in entries:
             state = switches.get(dpid)
             if (
@@ -200,10 +199,9 @@ class Installer(Errands):
                 or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             ):
                 return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
-            states.append(state)
         timed, due = self.clock.current, self._datapath.due
-        for state, (dpid, rule) in zip(states, entries, strict=True):
-            key = rule[0]
+        for dpid, rule in entries:
+            key, state = rule[0], switches[dpid]
             state.desired[key] = rule
             if timed is not None:
                 timed.entry_count += 1

@@ -40,6 +40,10 @@ _GROUP_MIDDLE = _ETH_TYPE + _U16.pack(ETH_TYPE_IPV4) + _DST[4][0]
 _GROUP_END = bytes(4)
 """A match of an IPv4 group by MAC and IP address alone, without the two: joins of new groups bring a new one each."""
 
+_GROUP_MATCH = Match(eth_type=ETH_TYPE_IPV4, ip_dst_prefix=32)
+_BEFORE_GROUP, _BEHIND_GROUP = _GROUP_MATCH[2:7], _GROUP_MATCH[8:]
+"""The fields of such a match between its MAC address and its IP address, and behind them."""
+
 MATCHES: dict[Match, bytes] = {}
 """Encoded matches; `new_match_bytes` fills it."""
 _decoded: dict[bytes, tuple[Match, bool]] = {}
@@ -66,25 +70,10 @@ def new_match_bytes(match: Match) -> bytes | str:
 
 def _of_ipv4_group(match: Match) -> bytes | None:
     """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
-    in_port, eth_dst, eth_src, eth_type, proto, ip_src, src_len, ip_dst, dst_len, icmp6, mask, tag, vlan, dscp = match
-    if (
-        eth_type != ETH_TYPE_IPV4
-        or dst_len != 32
-        or eth_dst is None
-        or ip_dst is None
-        or len(eth_dst) != 6
-        or len(ip_dst) != 4
-        or in_port is not None
-        or eth_src is not None
-        or proto is not None
-        or ip_src is not None
-        or src_len is not None
-        or icmp6 is not None
-        or mask is not None
-        or tag
-        or vlan is not None
-        or dscp is not None
-    ):
+    if match[2:7] != _BEFORE_GROUP or match[8:] != _BEHIND_GROUP or match[0] is not None:
+        return None
+    eth_dst, ip_dst = match[1], match[7]
+    if eth_dst is None or ip_dst is None or len(eth_dst) != 6 or len(ip_dst) != 4:
         return None
     return _GROUP_START + eth_dst + _GROUP_MIDDLE + ip_dst + _GROUP_END
 
