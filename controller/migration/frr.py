@@ -30,6 +30,7 @@ _FIRST_WORDS_THAT_STAY = (
     *("hostname", "domainname", "log", "service", "frr", "password", "enable", "line", "debug", "agentx", "username"),
     *("banner", "exec-timeout", "end", "exit", "exit-vrf", "exit-address-family", "zebra", "fpm", "mgmt", "!"),
     *("allow-external-route-update", "key", "bfd", "pbr-map", "nexthop-group", "vni", "mpls", "segment-routing"),
+    *("no", "vrf", "evpn", "l2vpn", "affinity-map", "nhrp"),
     *("route-map", "access-list", "as-path", "bgp", "community-list", "vrrp", "rpki", "Building", "Current"),
 )
 _NOTE = (
@@ -111,7 +112,7 @@ class _Frr:
                 continue
             is_below = line[0].isspace() or (interface is not None and _is_of_interface(words))
             if not is_below or words[0] in ("exit", "exit-vrf", "end"):
-                interface, section = None, words[0] if words[0] in ("router", "vrf", "route-map") else ""
+                interface, section = None, words[0]
                 if words[0] == "router" and words[1:2] in (["pim"], ["pim6"]):
                     section = words[1]
             if words[0] == "interface" and len(words) > 1 and not line[0].isspace():
@@ -175,12 +176,13 @@ class _Frr:
             or (words[0] == "router" and section in ("pim", "pim6"))
             or (words[0] in ("ip", "ipv6") and words[1:2] in (["igmp"], ["mld"], ["mroute"], ["multicast"], ["msdp"]))
             or words[0] in _FIRST_WORDS_THAT_STAY
-            or words[0] == "vrf"
-            or section == "route-map"
+            or section in _FIRST_WORDS_THAT_STAY
         ):
             self.report.idle(place, _STAYS)
-        else:
+        elif section in ("ip", "ipv6", "router"):
             self.report.idle(place, _ROUTES)
+        else:
+            self.report.impossible(place, "no command of FRR that is known here", "see whether it is about multicast")
 
     def _of_interface(self, interface: _Interface, words: list[str], place: Place) -> None:
         """Read a line of an interface."""

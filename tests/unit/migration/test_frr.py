@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from controller.admission import Admission, Host, Role
 from controller.config.terms import SwitchPort
 from controller.migration.frr import read_frr
-from controller.migration.report import BadConfiguration, InputFile
+from controller.migration.report import BadConfiguration, InputFile, Outcome
 from controller.wire.addresses import parse_ip
 from imported_policy import file_of
 
@@ -171,3 +171,9 @@ def test_any_lines_are_refused_with_their_numbers_or_reported_one_by_one(lines):
         assert all(1 <= fault.line <= len(lines) for fault in refused.faults)
     else:
         assert [line.text for line in report.lines()] == text.splitlines()
+
+
+@pytest.mark.parametrize("text", ["root:x:0:0:root:/root:/bin/bash\n", "table inet filter {\n  chain input\n}\n"])
+def test_what_is_no_configuration_of_frr_is_not_passed_over(imported, text):
+    found = imported(read_frr([InputFile("other.conf", text)], {}))
+    assert {line.parts[0].outcome for line in found.lines} == {Outcome.IMPOSSIBLE}
