@@ -78,7 +78,7 @@ def test_records_that_a_program_cannot_read_keep_it_from_the_lead(
     text = f"records of version {RECORDS - 1}, and this program reads versions {RECORDS + 1} and {RECORDS + 2}"
     follower.wait_log(text, SETTLED_S)
     wait_that(f"{other} is no member", lambda: other not in names(net), SETTLED_S)
-    assert query(net.leader.socket, {"do": "hand-over"})["refused"]
+    wait_that("it hands nothing over", lambda: "refused" in query(net.leader.socket, {"do": "hand-over"}), SETTLED_S)
     assert net.cluster.leader() == net.before
     net.join("h5")
     net.check_nothing_lost()

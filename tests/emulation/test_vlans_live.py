@@ -229,7 +229,7 @@ def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str, unanswere
         vlans.fabric.tap(host)
     before = vlans.controller.show("status")["counters"].get("vlan-tagged", 0)
     mac, source = parse_mac(vlans.mac("h1")), parse_ip(vlans.fabric.address("h1"))
-    magic = traffic.HEADER.pack(traffic.MAGIC, 9, 0, 0, 0, 0)
+    magic = traffic.HEADER.pack(traffic.MAGIC, 9, 0, 0, 0)
     other = group.rpartition(".")[0] + ".77"
     records = (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, parse_ip(other), ()),)
     frames = [encode_udp(mac, source, parse_ip(group), magic), encode(Report(4, 3, mac, source, records))]
