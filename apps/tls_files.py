@@ -51,9 +51,7 @@ class ServerTls:
         self._files = files
         self._ciphers = ciphers
         self._signature = _signature(files)
-        self._context = server_context(files, ciphers)
-        self._names = _names(files)
-        self._expiries = self._read_expiries(self._context)
+        self._in_use = _load(files, ciphers)
 
     @property
     def fault(self) -> str | None:
@@ -61,12 +59,12 @@ class ServerTls:
         if self._fault is not None:
             return self._fault
         now_s = time.time()
-        return next((fault for expires_s, fault in self._expiries if now_s > expires_s), None)
+        return next((fault for expires_s, fault in self._in_use.expiries if now_s > expires_s), None)
 
     def context(self) -> ssl.SSLContext:
         """Return the context for one more connection."""
         self.look()
-        return self._context
+        return self._in_use.context
 
     def look(self) -> None:
         """Read files again that have changed."""
@@ -74,29 +72,21 @@ class ServerTls:
         if signature != self._signature:
             self._signature = signature
             try:
-                context = server_context(self._files, self._ciphers)
-                names = _names(self._files)
-                expiries = self._read_expiries(context)
+                self._in_use = _load(self._files, self._ciphers)
             except SettingsInvalid as error:
                 self._fault = str(error)
             else:
-                self._context, self._names, self._expiries, self._fault = context, names, expiries, None
+                self._fault = None
 
     def refusal(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Return why a peer is not let in whose certificate, as `getpeercert` has it, is sound; None where it is."""
-        return None if self._names is None else self._names.refusal(_names_of(certificate or {}))
+        names = self._in_use.names
+        return None if names is None else names.refusal(_names_of(certificate or {}))
 
     def dpid_refusal(self, certificate: Mapping[str, Any] | None, dpid: int) -> str | None:
         """Return why a peer that was let in may not speak for a datapath id; None where it may."""
-        return None if self._names is None else self._names.dpid_refusal(_names_of(certificate or {}), dpid)
-
-    def _read_expiries(self, context: ssl.SSLContext) -> list[tuple[float, str]]:
-        """Return when what is used expires, and what is wrong then."""
-        certificate, crl = self._files.certificate, self._files.crl
-        found = [(_expires_s(context, certificate), f"certificate: {certificate}: {_EXPIRED}")]
-        if crl is not None:
-            found.append((_out_of_date_s(crl), _out_of_date(crl)))
-        return found
+        names = self._in_use.names
+        return None if names is None else names.dpid_refusal(_names_of(certificate or {}), dpid)
 
 
 def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContext:
@@ -104,6 +94,19 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
 
     `ciphers` are those of TLS 1.2, as OpenSSL writes a list of them; by default those that Python chooses.
     """
+    return _load(files, ciphers).context
+
+
+class _Loaded(NamedTuple):
+    """What was read of files; `expiries` has when something of it expires (s since 1970), and what is wrong then."""
+
+    context: ssl.SSLContext
+    names: PeerNames | None
+    expiries: list[tuple[float, str]]
+
+
+def _load(files: TlsFiles, ciphers: str | None) -> _Loaded:
+    """Read the files of a server; SettingsInvalid where they are no good."""
     certificate, key, ca, crl, names = files
     check_private(key, "key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -113,7 +116,7 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:
         raise SettingsInvalid(f"certificate: {certificate} with key {key}: {_words(error)}") from error
-    _expires_s(context, certificate)
+    expiries = [(_expires_s(context, certificate), f"certificate: {certificate}: {_EXPIRED}")]
     if ciphers is not None:
         try:
             context.set_ciphers(ciphers)
@@ -127,15 +130,17 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         context.verify_mode = ssl.CERT_REQUIRED
     if names is not None and ca is None:
         raise SettingsInvalid(f"names: {names}: names are vouched for by an authority, which is not given (ca)")
-    _names(files)
+    peer_names = _names(files)
     if crl is not None:
         if ca is None:
             raise SettingsInvalid(f"crl: {crl}: revocation lists are of an authority, which is not given (ca)")
-        if time.time() > _out_of_date_s(crl):
-            raise SettingsInvalid(_out_of_date(crl))
+        until_s, out_of_date = _out_of_date_s(crl), _out_of_date(crl)
+        if time.time() > until_s:
+            raise SettingsInvalid(out_of_date)
+        expiries.append((until_s, out_of_date))
         context.load_verify_locations(crl)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-    return context
+    return _Loaded(context, peer_names, expiries)
 
 
 def _names(files: TlsFiles) -> PeerNames | None:
@@ -177,7 +182,8 @@ def _out_of_date(crl: Path) -> str:
 def _expires_s(context: ssl.SSLContext, certificate: Path) -> float:
     """Return when the certificate of a server expires, in seconds since 1970; infinity where OpenSSL does not say.
 
-    SettingsInvalid where it has expired, or is not valid yet. Its own client is asked, which trusts nothing else.
+    SettingsInvalid where it has expired, or is not valid yet. Its own client is asked, which trusts nothing else and
+    has no certificate: the context asks for none yet.
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
@@ -186,7 +192,7 @@ def _expires_s(context: ssl.SSLContext, certificate: Path) -> float:
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     near = client.wrap_bio(to_client, to_server)
     far = context.wrap_bio(to_server, to_client, server_side=True)
-    for side in (near, far, near):
+    for side in (near, far, near, far, near):  # TLS 1.2, the most that a system may allow, takes two round trips
         try:
             side.do_handshake()
         except ssl.SSLWantReadError:
@@ -198,7 +204,7 @@ def _expires_s(context: ssl.SSLContext, certificate: Path) -> float:
         except ssl.SSLError:
             return inf
     found = near.getpeercert() or {}
-    return ssl.cert_time_to_seconds(str(found["notAfter"])) if "notAfter" in found else inf
+    return ssl.cert_time_to_seconds(str(found["notAfter"]))
 
 
 def check_private(path: Path, setting: str) -> None:

@@ -43,10 +43,11 @@ class Authority:
         openssl(*by, "-gencrl", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", until, "-out", path)
         return path
 
-    def issue(self, name: str, days: int = 1, at: str = "") -> Identity:
+    def issue(self, name: str, days: int = 1, at: str = "", since: str = "") -> Identity:
         """Make a certificate that is valid for so many days, its files named after it; with -1 it has expired.
 
-        `at` is the address that clients may have asked for, such as ``IP:127.0.0.1``.
+        `at` is the address that clients may have asked for, such as ``IP:127.0.0.1``; `since` is when it begins to be
+        valid, such as ``20900101000000Z``, now by default.
         """
         certificate, key, request = (self._directory / f"{name}{end}" for end in (".pem", ".key", ".csr"))
         openssl("req", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
@@ -55,5 +56,15 @@ class Authority:
             extensions = self._directory / f"{name}.ext"
             extensions.write_text(f"subjectAltName={at}\n")
             by = (*by, "-extfile", extensions)
-        openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-out", certificate)
+        if since:
+            settings = self._directory / "later.cnf"
+            (self._directory / "later.txt").touch()
+            settings.write_text(
+                f"[ca]\ndefault_ca = own\n[own]\ndatabase = {self._directory / 'later.txt'}\ndefault_md = sha256\n"
+                f"new_certs_dir = {self._directory}\nrand_serial = yes\npolicy = any\n[any]\ncommonName = supplied\n"
+            )
+            by = ("-config", settings, "-cert", self.certificate, "-keyfile", self._key, "-startdate", since)
+            openssl("ca", "-batch", "-notext", *by, "-days", str(days), "-in", request, "-out", certificate)
+        else:
+            openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-out", certificate)
         return Identity(certificate, key)
