@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -68,3 +69,13 @@ class Authority:
         else:
             openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-out", certificate)
         return Identity(certificate, key)
+
+
+def client_context(authority: Authority, identity: Identity | None) -> ssl.SSLContext:
+    """Return the context of a client that trusts an authority alone, with a certificate or without."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(authority.certificate)
+    if identity is not None:
+        context.load_cert_chain(*identity)
+    return context
