@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import finalize
 
 LOGGER = logging.getLogger("vsrt")
 
@@ -81,6 +82,7 @@ class Reactor:
         self._watchers: dict[int, Callable[[int], None]] = {}
         self._members: list[LoopMember] = []
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        finalize(self, os.close, self._wake)  # not with the loop: others may be about to wake it
         self.watch(self._wake, lambda _mask: None)
 
     def start(self) -> None:
@@ -154,7 +156,6 @@ class Reactor:
         while not self._has_ended:
             self._turn()
         self._epoll.close()
-        os.close(self._wake)
 
     def _turn(self) -> None:
         self._is_asleep = True

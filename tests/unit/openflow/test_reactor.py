@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import select
 import socket
 import struct
@@ -52,6 +53,31 @@ class Alarm:
     def due(self) -> None:
         self.deadline_s = None
         self.rang.set()
+
+
+def test_whoever_is_about_to_wake_a_loop_that_ends_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looked whether the loop sleeps, and the loop has ended since: its descriptor is not another's by then."""
+    threads: list[threading.Thread] = []
+
+    def run(work: Callable[[], None]) -> None:
+        threads.append(threading.Thread(target=work, daemon=True))
+        threads[0].start()
+
+    def wake_late(descriptor: int, value: int) -> None:
+        write(wake, 1)
+        threads[0].join(TIMEOUT_S)
+        assert not threads[0].is_alive()
+        with socket.socket() as other:
+            assert other.fileno() != descriptor
+            write(descriptor, value)
+
+    ending = Reactor("ending", select.epoll(), poll, run, threading.get_ident)
+    write, wake = os.eventfd_write, ending._wake
+    ending.start()
+    while not ending.is_asleep:
+        time.sleep(0)
+    monkeypatch.setattr("apps.openflow.reactor.os.eventfd_write", wake_late)
+    assert ending.call(ending.end)
 
 
 def test_work_is_done_in_its_order_and_on_the_loop_alone(reactor: Reactor) -> None:
