@@ -8,7 +8,10 @@ from controller.profiles.spans import Operation, Span, SpanOutcome
 from controller.time_bins import TimeBins
 
 OPEN_BOUND = 65_536
-"""Batches of edits, and echoes, that wait for an answer at a time at most; those beyond are not timed."""
+"""Batches of edits that wait for an answer at a time at most; those beyond are not timed."""
+
+ECHOES_BOUND = 256
+"""Echoes of one switch that wait for an answer at a time at most; those beyond are not timed."""
 
 SWITCHES_BOUND = 65_536
 LOOP, CORE, EDITS, BARRIER = "loop", "core", "edits", "barrier"
@@ -18,12 +21,13 @@ JOIN_SEGMENTS = (LOOP, CORE, EDITS, BARRIER)
 
 
 class _SwitchTimes:
-    __slots__ = ("barrier", "echo", "join", "segments", "unanswered")
+    __slots__ = ("barrier", "echo", "echoes", "join", "segments", "unanswered")
 
     def __init__(self) -> None:
         self.echo, self.barrier, self.join = TimeBins(), TimeBins(), TimeBins()
         self.segments = {name: TimeBins() for name in JOIN_SEGMENTS}
         self.unanswered = 0
+        self.echoes: dict[int, float] = {}
 
 
 class LatencyFigures:
@@ -45,7 +49,6 @@ class LatencyFigures:
     def __init__(self) -> None:
         self.missed_count = self.others_count = 0
         self._switches: dict[int, _SwitchTimes] = {}
-        self._echoes: dict[int, tuple[int, float]] = {}
         self._batches: dict[tuple[int, int], float] = {}
 
     def _of(self, dpid: int) -> _SwitchTimes | None:
@@ -57,18 +60,22 @@ class LatencyFigures:
         return found
 
     def echo_asked(self, dpid: int, xid: int, now: float) -> None:
-        """Take it that a switch is asked for an echo; one that it was asked for before is unanswered still."""
+        """Take it that a switch is asked for an echo, with another `xid` each time."""
         times = self._of(dpid)
-        if times is not None:
-            times.unanswered += dpid in self._echoes
-            self._echoes[dpid] = xid, now
+        if times is None:
+            return
+        times.unanswered += bool(times.echoes)
+        if len(times.echoes) >= ECHOES_BOUND:
+            self.missed_count += 1
+        else:
+            times.echoes[xid] = now
 
     def echo_answered(self, dpid: int, xid: int, now: float) -> None:
-        """Take it that an echo came back; one that is late is not timed."""
-        asked = self._echoes.get(dpid)
-        if asked is not None and asked[0] == xid:
-            del self._echoes[dpid]
-            self._switches[dpid].echo.count(_ns(now - asked[1]))
+        """Take it that an echo came back; one that comes after the next was due is timed as well."""
+        times = self._switches.get(dpid)
+        asked_s = None if times is None else times.echoes.pop(xid, None)
+        if times is not None and asked_s is not None:
+            times.echo.count(_ns(now - asked_s))
 
     def edits_sent(self, dpid: int, xid: int, now: float) -> None:
         """Take it that edits went to a switch with a barrier behind them, whose transaction id is `xid`."""
@@ -86,7 +93,9 @@ class LatencyFigures:
 
     def disconnected(self, dpid: int) -> None:
         """Take it that a switch's connection ended: nothing that it was asked is answered any more."""
-        self._echoes.pop(dpid, None)
+        times = self._switches.get(dpid)
+        if times is not None:
+            times.echoes.clear()
         for key in [key for key in self._batches if key[0] == dpid]:
             del self._batches[key]
 

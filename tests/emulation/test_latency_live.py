@@ -53,13 +53,15 @@ def test_a_join_s_segments_are_within_what_its_host_sees(
 
 
 def measured(controller: ControllerProcess, number: int, joins: int) -> Any:
-    """Return what was measured, once switches have confirmed so many joins."""
+    """Return what was measured, once switches have confirmed so many joins and each has answered an echo."""
 
-    def count(document: Any) -> int:
-        return sum(each["join"]["count"] for each in document["switches"] if each["join"])
+    def is_whole(document: Any) -> bool:
+        switches = document["switches"]
+        count = sum(each["join"]["count"] for each in switches if each["join"])
+        return count >= joins and all(each["echo"] for each in switches)
 
     document = query(controller.socket, {"do": "latency-look", "id": number})
-    while count(document) < joins:
+    while not is_whole(document):
         controller.check_alive()
         document = query(controller.socket, {"do": "latency-look", "id": number})
     return query(controller.socket, {"do": "latency-stop", "id": number})

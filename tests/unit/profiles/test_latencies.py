@@ -16,7 +16,7 @@ def join(dpid: int | None, *points_s: float, outcome: SpanOutcome = SpanOutcome.
     return Span(Operation.JOIN, "239.1.1.1 at 3:7", there_s, confirmed_s, waits, outcome, dpid)
 
 
-def test_echoes_are_timed_by_switch_and_late_ones_are_counted() -> None:
+def test_echoes_are_timed_by_switch_and_late_ones_are_counted_besides() -> None:
     figures = LatencyFigures()
     figures.echo_asked(3, 1, 10.0)
     figures.echo_asked(4, 1, 10.0)
@@ -29,8 +29,24 @@ def test_echoes_are_timed_by_switch_and_late_ones_are_counted() -> None:
     third, fourth = figures.document()
     assert (third["dpid"], third["unanswered_echoes"], third["echo"]["count"]) == (3, 0, 1)
     assert third["echo"]["mean_ms"] == third["echo"]["max_ms"] == pytest.approx(2)
-    assert (fourth["unanswered_echoes"], fourth["echo"]["count"]) == (1, 1)
-    assert fourth["echo"]["max_ms"] == pytest.approx(100)
+    assert (fourth["unanswered_echoes"], fourth["echo"]["count"]) == (1, 2)
+    assert (fourth["echo"]["mean_ms"], fourth["echo"]["max_ms"]) == pytest.approx((200, 300))
+
+
+def test_a_switch_that_is_always_late_has_times() -> None:
+    figures = LatencyFigures()
+    for turn in range(12):
+        figures.echo_asked(3, turn + 1, turn * 0.25)
+        if turn >= 3:
+            figures.echo_answered(3, turn - 2, turn * 0.25 + 0.05)
+    (third,) = figures.document()
+    assert (third["unanswered_echoes"], third["echo"]["count"]) == (11, 9)
+    assert third["echo"]["p50_ms"] == pytest.approx(800, rel=0.05)
+    figures.disconnected(3)
+    figures.echo_answered(3, 12, 4.0)
+    figures.echo_asked(3, 13, 4.0)
+    (third,) = figures.document()
+    assert (third["unanswered_echoes"], third["echo"]["count"]) == (11, 9)
 
 
 def test_barriers_are_timed_from_the_edits_in_front_of_them() -> None:
@@ -68,11 +84,13 @@ def test_what_is_no_join_that_was_done_is_in_no_time() -> None:
 
 def test_what_waits_for_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPEN_BOUND", 1)
+    monkeypatch.setattr(module, "ECHOES_BOUND", 1)
     monkeypatch.setattr(module, "SWITCHES_BOUND", 1)
     figures = LatencyFigures()
     figures.edits_sent(3, 1, 1.0)
     figures.edits_sent(3, 2, 1.0)
     figures.echo_asked(3, 1, 1.0)
+    figures.echo_asked(3, 2, 1.25)
     figures.echo_asked(4, 1, 1.0)
-    assert figures.missed_count == 2
+    assert figures.missed_count == 3
     assert [each["dpid"] for each in figures.document()] == [3]
