@@ -87,6 +87,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt show groups --search 239.1.", "groups whose documents have these letters"),
         ("vsrt show ports --switch 3 --sort tx_bps --reverse --limit 5", "the five ports that send most"),
         ("vsrt show members --group 239.1.1.1 --json", "one JSON document"),
+        ("vsrt show unused", "rules that never decided, tenants without hosts, addresses that nobody uses"),
         ("vsrt show status --url https://127.0.0.1:8181 --ca ca.pem", "from the API of the dashboard"),
     ),
     "vsrt watch": (

@@ -129,6 +129,8 @@ class DocumentSelection:
         from apps.dashboard.models import DOCUMENTS
 
         model = DOCUMENTS.get(self.what, Identified)
+        if model is Identified and not whole:
+            return
         if not is_field(name, model, whole):
             known = {field for document in whole for field in document.fields} or model.model_fields
             raise InputError(f"--sort: no document has the field {name!r}; there are {', '.join(sorted(known))}")

@@ -16,6 +16,8 @@ from apps.cli.show_policy import candidate_rows, policy_rows, staged_rows
 from apps.cli.show_routers import router_rows, routers_document
 from apps.cli.show_runs import RUN_TITLES, run_rows
 from apps.cli.show_scaling import SCALING_TITLES, scaling_rows
+from apps.cli.show_unused import SECTIONS as UNUSED_SECTIONS
+from apps.cli.show_unused import UNUSED_TITLES, unused, unused_rows
 from apps.dashboard.lists import (
     classes_with_queues,
     fabrics,
@@ -204,6 +206,13 @@ TABLES: dict[str, Table] = {
         ("RULE", "ALLOWED", "DENIED"),
         _plain("rule", "allow", "deny"),
         lambda snapshot: list(snapshot.section("rules").documents.values()),
+    ),
+    "unused": Table(
+        "rules that never decided, tenants without hosts, addresses of pools that nobody uses",
+        UNUSED_SECTIONS,
+        UNUSED_TITLES,
+        unused_rows,
+        unused,
     ),
     "staged": Table(
         "who a staged policy would refuse, or admit, instead",

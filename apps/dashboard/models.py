@@ -323,6 +323,7 @@ class RuleModel(Identified):
     rule: str | None = None
     allow: int | None = None
     deny: int | None = None
+    since_s: Time = Field(default=None, description="Since when it is counted.")
 
 
 class EventModel(Identified):

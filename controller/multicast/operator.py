@@ -345,5 +345,6 @@ class Operator:
         for counters in (self._counters, self._senders.counters, *groups, self._installer.counters, *memberships):
             counters.clear()
         self._gate.admission.reset()
+        self._sections.counters_reset(now)
         self._feed.events.add(now, "counters-reset", "All counters begin anew.")
         return {"reset": True}

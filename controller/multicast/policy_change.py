@@ -113,7 +113,7 @@ class PolicyFollower:
     def policy_loaded(self, event: PolicyLoaded, now: float) -> None:
         """Take another policy."""
         policy = event.policy
-        self._sections.policy_loaded(policy)
+        self._sections.policy_loaded(policy, now)
         before, self._in_force.policy = self._in_force.policy, policy
         limits, multicast = policy.limits, policy.multicast
         reworded = self._gate.replace(policy, self._reconsideration.concern.add(before, policy))

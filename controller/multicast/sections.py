@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from controller.config.policy import Policy
+from controller.config.policy import DEFAULT_RULE, Policy
 from controller.durations import format_duration
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected
@@ -127,14 +127,20 @@ class MulticastSections:
         self._shown: dict[int, Document] = {}
         self._in_sync: dict[int, bool] = {}
         self._rules: dict[str, dict[str, int]] = {}
+        self._counted_s: dict[str, float] = {}
         self._status: Document = {}
         self._queriers: Document = {}
         self._lost: dict[tuple[int, ...], float] = {}
+        self._count_rules(policy(), now)
 
     def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "tables")
         return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
+
+    def counted_rules(self) -> list[Document]:
+        """Return how often each rule decided up to now, and since when that is counted."""
+        return [self._counted(name, counts) for name, counts in self._gate.admission.counters().items()]
 
     def refresh(self, now: float) -> None:
         """Find what changed without a word; to be called before sections are read."""
@@ -227,9 +233,10 @@ class MulticastSections:
         for named in self.names.described(dpid, description):
             self._feed.switches.touch(named)
 
-    def policy_loaded(self, policy: Policy) -> None:
-        """Take the names and labels of a policy."""
+    def policy_loaded(self, policy: Policy, now: float) -> None:
+        """Take the names and labels of a policy; rules that it has anew are counted from now on."""
         before = self._policy()
+        self._count_rules(policy, now)
         if policy.link_aggregations != before.link_aggregations:
             self._feed.ports.forget()
         if policy.vlans != before.vlans:
@@ -243,6 +250,11 @@ class MulticastSections:
             self.names.configure(policy.switches, policy.labels)
             self._feed.switches.forget()
             self._feed.ports.forget()
+
+    def counters_reset(self, now: float) -> None:
+        """Take note that all counters begin anew."""
+        self._counted_s = dict.fromkeys(self._counted_s, now)
+        self._feed.rules.forget()
 
     def forget_switch(self, dpid: int) -> bool:
         """Show a switch that is gone no longer; False where there is none such."""
@@ -403,7 +415,15 @@ class MulticastSections:
 
     def _rule(self, name: str) -> Document | None:
         counts = self._rules.get(name)
-        return None if counts is None else {"rule": name, **counts}
+        return None if counts is None or name not in self._counted_s else self._counted(name, counts)
+
+    def _counted(self, name: str, counts: dict[str, int]) -> Document:
+        return {"rule": name, **counts, "since_s": self._counted_s[name] + self.events.offset_s}
+
+    def _count_rules(self, policy: Policy, now: float) -> None:
+        """Take note of the rules of a policy, and since when those that are new are counted."""
+        names = [*(rule.name for rule in policy.rules), DEFAULT_RULE]
+        self._counted_s = {name: self._counted_s.get(name, now) for name in names}
 
     def _router_keys(self) -> list[Any]:
         return [QUERIERS, *self._router_view.router_port_keys()]

@@ -10,6 +10,6 @@ from controller.multicast.stages import MulticastStages
 VIEWS: Mapping[str, Callable[[MulticastStages], Any]] = {
     "status": lambda core: core.status_view.status(),
     "groups": lambda core: core.group_view.groups(),
-    "rules": lambda core: [{"rule": name, **counts} for name, counts in core.gate.admission.counters().items()],
+    "rules": lambda core: core.sections.counted_rules(),
     "routers": lambda core: core.router_view.routers(),
 }

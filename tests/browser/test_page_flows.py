@@ -190,6 +190,29 @@ def test_names_with_html_are_shown_as_text(open_page: OpenPage, fabric: DrainedC
     fabric.put("groups", HOSTILE, None)
 
 
+def test_rules_that_never_decided_are_grey_in_their_list_and_in_the_file(
+    open_page: OpenPage, fabric: DrainedController
+) -> None:
+    before = fabric.documents["policy"]["policy"]
+    fabric.put("policy", "policy", {**before, "text": "rules:\n  - {name: idle}\n  - {name: busy}\n"})
+    for name, allow in (("idle", 0), ("busy", 3)):
+        fabric.put("rules", name, {"rule": name, "allow": allow, "deny": 0, "since_s": 60.0})
+    page = open_page("#/policy")
+    greys = {
+        name: [row.evaluate("one => getComputedStyle(one.firstElementChild).color") for row in rows.all()]
+        for name in ("idle", "busy")
+        for rows in [page.locator("tr, .source li").filter(has_text=name)]
+    }
+    assert len(greys["idle"]) == len(greys["busy"]) == 2
+    assert len(set(greys["idle"])) == 1
+    assert not set(greys["idle"]) & set(greys["busy"])
+    fabric.change("rules", "idle", deny=1)
+    expect(page.locator(".is-unused").filter(has_text="idle")).to_have_count(0)
+    fabric.put("policy", "policy", before)
+    for name in greys:
+        fabric.put("rules", name, None)
+
+
 def test_the_policy_s_view_tells_whom_a_staged_policy_would_refuse(
     open_page: OpenPage, fabric: DrainedController
 ) -> None:

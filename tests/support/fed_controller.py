@@ -269,8 +269,8 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             },
         },
         "rules": {
-            "zebra": {"rule": "zebra", "allow": 5, "deny": 0},
-            "default": {"rule": "default", "allow": 0, "deny": 2},
+            "zebra": {"rule": "zebra", "allow": 5, "deny": 0, "since_s": 60.0},
+            "default": {"rule": "default", "allow": 0, "deny": 2, "since_s": 60.0},
         },
         "routers": {
             "queriers": {

@@ -198,6 +198,8 @@ def test_members_and_refusals_are_lists_of_their_own(documents: Callable[..., An
         (["anomalies", "--switch", "4"], []),
         (["allocations", "--limit", "1"], ["2"]),
         (["rules", "--sort", "deny", "--reverse"], ["default", "zebra"]),
+        (["unused"], ["address/video/cam1", "address/video/cam2"]),
+        (["unused", "--search", "cam2"], ["address/video/cam2"]),
     ],
 )
 def test_documents_are_chosen_sorted_and_counted(documents: Callable[..., Any], words: list[str], ids: list[str]):
@@ -279,6 +281,8 @@ def test_names_from_the_network_do_not_reach_the_terminal_as_commands(show: Show
     ("words", "told"),
     [
         (["rules", "--switch", "3"], "--switch: not with rules"),
+        (["unused", "--switch", "3"], "--switch: not with unused"),
+        (["unused", "--sort", "speed"], "--sort: no document has the field 'speed'; there are address"),
         (["switches", "--port", "3:1"], "--port: not with switches"),
         (["status", "--group", "239.1.1.1"], "--group: not with status"),
         (["ports", "--switch", "x"], "--switch: 'x' is no datapath id"),

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.config.policy import Policy
+from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits
 from controller.config.terms import Labelled, NamedSwitch
 from controller.events import SwitchDisconnected
-from controller.multicast.events import PolicyLoaded
+from controller.multicast.events import CountersResetAsked, PolicyLoaded
 from controller.wire.addresses import format_mac
 
 LIMITS = Limits(unknown_packets_per_second_per_port=1e6)
@@ -109,7 +109,34 @@ def test_a_refusal_is_a_document_of_the_group_an_event_and_counted_by_its_rule(m
     assert (event["dpid"], event["port_no"], event["group"]) == (host.dpid, host.port_no, "239.1.2.3")
     assert event["severity"] == "warning"
     world.now += 1.0
-    assert follower.read().known["rules"]["default"] == {"rule": "default", "allow": 0, "deny": 1}
+    counted = follower.read().known["rules"]["default"]
+    assert (counted["rule"], counted["allow"], counted["deny"]) == ("default", 0, 1)
+    follower.agrees()
+
+
+def test_a_rule_says_since_when_it_is_counted(make_world):
+    def rule(name: str) -> Rule:
+        return Rule(name, (), frozenset({Role.ROUTER}), allow=True, any_host=True)
+
+    def since(name: str) -> float:
+        return follower.known["rules"][name]["since_s"] - world.core.sections.events.offset_s
+
+    world = make_world("leaf-spine", Policy(rules=(rule("kept"), rule("gone")), limits=LIMITS))
+    begun = world.now
+    follower = Follower(world).read()
+    assert since("kept") <= begun
+    world.now += 100.0
+    follower.read()
+    world.now += 100.0
+    world.feed(PolicyLoaded(Policy(rules=(rule("kept"), rule("new")), limits=LIMITS)))
+    loaded = world.now
+    world.now += 2.0
+    follower.read()
+    assert set(follower.known["rules"]) == {"kept", "new", "default"}
+    assert (since("new"), since("kept") <= begun) == (loaded, True)
+    world.feed(CountersResetAsked())
+    follower.read()
+    assert {since(name) for name in ("kept", "new", "default")} == {world.now}
     follower.agrees()
 
 

@@ -16,6 +16,11 @@ export function linesOfRules(lines, names) {
   return found;
 }
 
+/** Tell whether a rule never decided; the default need not. */
+function isUnused(rule) {
+  return rule.rule !== "default" && !rule.allow && !rule.deny;
+}
+
 export function Policy() {
   const policy = section("policy").get("policy");
   const rules = [...section("rules").values()];
@@ -34,11 +39,11 @@ export function Policy() {
         <ul>${errors.map((error, index) => html`<li key=${index}>${typeof error === "string" ? error : `line ${error.line}, ${error.field}: ${error.message}`}</li>`)}</ul></div>`}
       <table class="small rules"><caption>Rules in their order: the first that matches decides</caption>
         <thead><tr><th scope="col">Rule</th><th scope="col">Allowed</th><th scope="col">Denied</th></tr></thead>
-        <tbody>${rules.map((rule) => html`<tr key=${rule.id}><th scope="row">${rule.rule}</th><td><${Share} value=${rule.allow} of=${most} tone="good" /></td><td><${Share} value=${rule.deny} of=${most} tone="refused" /></td></tr>`)}</tbody></table>
+        <tbody>${rules.map((rule) => html`<tr key=${rule.id} class=${isUnused(rule) ? "is-unused" : null}><th scope="row">${rule.rule}</th><td><${Share} value=${rule.allow} of=${most} tone="good" /></td><td><${Share} value=${rule.deny} of=${most} tone="refused" /></td></tr>`)}</tbody></table>
       <${Staged} />
       ${policy ? html`<ol class="source" aria-label="Policy file" tabindex="0">${lines.map((line, index) => {
         const rule = byName.get(at.get(index));
-        return html`<li key=${index} class=${faulty.has(index + 1) ? "is-faulty" : null}><code>${line || " "}</code>${rule && html`<span class="source-count">${count(rule.allow)} allowed, ${count(rule.deny)} denied</span>`}</li>`;
+        return html`<li key=${index} class=${faulty.has(index + 1) ? "is-faulty" : rule && isUnused(rule) ? "is-unused" : null}><code>${line || " "}</code>${rule && html`<span class="source-count">${count(rule.allow)} allowed, ${count(rule.deny)} denied</span>`}</li>`;
       })}</ol>` : html`<p class="quiet">The controller told of no policy file.</p>`}
     </div>
   </section>`;
