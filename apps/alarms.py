@@ -28,6 +28,7 @@ from controller.alarms.events import AlarmsRead
 from controller.alarms.kept import KeptRecord
 from controller.config.alarm_settings import Webhook
 from controller.effects import ActionRefused, ActionTaken
+from controller.events import SwitchDescription
 from controller.multicast.actions import ActionInvalid
 from controller.snapshot.events import Severity, State
 from controller.snapshot.log import Document
@@ -127,10 +128,10 @@ class AlarmsApp(DeclaredApp, FabricApp):
         """Take what is wrong with this app itself as what others report."""
         self.feed(report)
 
-    def described(self, dpid: int, description: str) -> None:
+    def described(self, dpid: int, description: SwitchDescription) -> None:
         """Call the switch what it calls itself, where the policy has no name for it."""
         sections = self.core.sections
-        if sections.names.described(dpid, description):
+        if sections.names.described(dpid, description.datapath):
             sections.renamed()
 
     @set_ev_cls(AlarmReported)

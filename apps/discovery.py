@@ -25,7 +25,7 @@ from controller.discovery.journal import HostsFollowed, HostsRead
 from controller.discovery.legs import AGGREGATION_DEGRADED, AGGREGATION_WHOLE
 from controller.discovery.settings import SecretGiven
 from controller.effects import Notice, WriteJournal
-from controller.events import JournalLost
+from controller.events import JournalLost, SwitchDescription
 from controller.snapshot.events import Severity
 from topology.events import TOPOLOGY_EVENTS
 
@@ -123,7 +123,7 @@ class DiscoveryApp(NoticeApp):
         self._leave_hosts()
         self._names_file.flush()
 
-    def described(self, dpid: int, description: str) -> None:
+    def described(self, dpid: int, description: SwitchDescription) -> None:
         """Call the switch what it calls itself, after a restart too."""
         super().described(dpid, description)
         self._names_file.keep(dpid, self.names.description(dpid))

@@ -40,7 +40,7 @@ from apps.status_server import ENGINE_UNCONFIRMED, ENGINE_UNREACHABLE, QuestionR
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
-from controller.events import DeadlineReached, JournalLost, SwitchesDrained
+from controller.events import DeadlineReached, JournalLost, SwitchDescription, SwitchesDrained
 from controller.log import LogPart, WriteLog
 from controller.maintenance.model import DAY_S
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
@@ -234,8 +234,8 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
         if isinstance(event.used, FlowsUsed):
             self.feed(event.used)
 
-    def described(self, dpid: int, description: str) -> None:
-        """Call the switch what it calls itself, where the policy has no name for it."""
+    def described(self, dpid: int, description: SwitchDescription) -> None:
+        """Show what the switch says of itself, and call it so where the policy has no name for it."""
         self.core.sections.described(dpid, description)
 
     @set_ev_cls(SwitchForgotten)

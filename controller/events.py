@@ -28,6 +28,16 @@ class SwitchConnected(NamedTuple):
     encrypted: bool = False
 
 
+class SwitchDescription(NamedTuple):
+    """What a switch says it is (OFPMP_DESC, OFPST_DESC), '' where it says nothing; `datapath` is its own name."""
+
+    manufacturer: str
+    hardware: str
+    software: str
+    serial: str
+    datapath: str
+
+
 class SwitchDisconnected(NamedTuple):
     """The connection to a datapath is gone."""
 

@@ -18,6 +18,7 @@ from apps.cli.show_runs import RUN_TITLES, run_rows
 from apps.cli.show_scaling import SCALING_TITLES, scaling_rows
 from apps.cli.show_unused import SECTIONS as UNUSED_SECTIONS
 from apps.cli.show_unused import UNUSED_TITLES, unused, unused_rows
+from apps.cli.show_versions import VERSION_TITLES, version_rows
 from apps.dashboard.lists import (
     classes_with_queues,
     fabrics,
@@ -158,6 +159,14 @@ TABLES: dict[str, Table] = {
         switch_rows,
         _of("switches"),
         frozenset({"switch", "select"}),
+    ),
+    "versions": Table(
+        "what each switch is, and which versions of OpenFlow, IGMP and MLD are in force there",
+        ("versions",),
+        VERSION_TITLES,
+        version_rows,
+        _of("versions"),
+        frozenset({"switch"}),
     ),
     "fabrics": Table(
         "fabrics, which no link joins to each other",

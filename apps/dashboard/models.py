@@ -26,6 +26,7 @@ from apps.dashboard.model_parts import (
 from apps.dashboard.pool_models import PoolAddressModel, PoolModel
 from apps.dashboard.run_models import RunModel
 from apps.dashboard.staged_models import StagedModel
+from apps.dashboard.version_models import VersionModel
 
 
 class ServerModel(Described):
@@ -478,6 +479,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "classes": ClassModel,
     "queues": PortQueueModel,
     "tables": FlowTableModel,
+    "versions": VersionModel,
     "maintenance": MaintenanceModel,
     "pools": PoolModel,
     "addresses": PoolAddressModel,

@@ -114,6 +114,7 @@ LISTS = {
     "classes": List("classes"),
     "queues": List("queues"),
     "tables": List("tables"),
+    "versions": List("versions"),
     "maintenance": List("maintenance"),
     "pools": List("pools"),
     "addresses": List("addresses"),
@@ -124,7 +125,7 @@ LISTS = {
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "queues"),
-    *("tables", "maintenance", "pools", "addresses", "candidates", "runs"),
+    *("tables", "maintenance", "pools", "addresses", "candidates", "runs", "versions"),
 )
 """The sections that can be followed."""
 

@@ -63,6 +63,7 @@ from controller.events import (
     CheckRequested,
     DeadlineReached,
     PacketReceived,
+    SwitchDescription,
     SwitchDisconnected,
     TableChanged,
 )
@@ -234,18 +235,15 @@ class App(BaseApp):
         self.logger.info("%s: %s", notice.kind, self.names.spoken(notice.text))
 
     def use_names(self, policy: Policy, names: Names | None = None) -> None:
-        """Call switches as the policy does, and until they say more as they last called themselves.
-
-        `names` are those of a core that has them.
-        """
+        """Call switches (in a core's `names`, if it has some) as the policy does, else as they called themselves."""
         self.names = self.names if names is None else names
         self.names.configure(policy.switches, policy.labels)
         for dpid, description in remembered_names(self.logger).items():
             self.names.described(dpid, description)
 
-    def described(self, dpid: int, description: str) -> None:
+    def described(self, dpid: int, description: SwitchDescription) -> None:
         """Take what a switch says of itself, once per connection; an app that shows switches says what to do."""
-        self.names.described(dpid, description)
+        self.names.described(dpid, description.datapath)
 
     def is_shut_out(self, datapath: Any) -> bool:
         """Tell whether the app is not to know of a switch that connects yet."""

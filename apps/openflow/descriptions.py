@@ -5,6 +5,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
+from controller.events import SwitchDescription
+
+LONGEST_BYTES = 256
+"""As long a text as OpenFlow has room for (DESC_STR_LEN)."""
+
 _HEADER = Struct("!BBHI")
 _STATS = Struct("!HH")
 _DESC = 0
@@ -26,7 +31,12 @@ def encode_request(ofp_version: int, xid: int) -> bytes:
     return (_HEADER.pack(ofp_version, kind, length, xid) + _STATS.pack(_DESC, 0)).ljust(length, b"\0")
 
 
-def read_description(message: Any) -> str:
-    """Return the description of the datapath (`dp_desc`) of a reply."""
-    text: bytes = message.body.dp_desc
-    return text.decode("utf-8", "replace").rstrip("\0")
+def read_description(message: Any) -> SwitchDescription:
+    """Return what a reply says of the switch: texts that end at their first NUL, and control characters spelled."""
+    body = message.body
+    return SwitchDescription(*map(_text, (body.mfr_desc, body.hw_desc, body.sw_desc, body.serial_num, body.dp_desc)))
+
+
+def _text(field: bytes) -> str:
+    text = field[:LONGEST_BYTES].partition(b"\0")[0].decode("utf-8", "replace").strip()
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

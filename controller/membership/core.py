@@ -22,6 +22,7 @@ from controller.membership.events import (
 )
 from controller.membership.limits import MembershipTally
 from controller.membership.members import HostMemberships
+from controller.membership.older_reports import OlderReports
 from controller.membership.pim_joins import JoinedGroup, PimJoins
 from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
 from controller.membership.reconsideration import judge_otherwise, know_hosts_anew, tell_refused_anew
@@ -67,6 +68,7 @@ class MembershipCore:
     ) -> None:
         self.timers = TimerQueue()
         self.ports: dict[tuple[int, int], MemberPort] = {}
+        self.older = OlderReports()
         self.tally = MembershipTally(limits.notice_interval_s)
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally, is_one_fabric)
@@ -112,16 +114,16 @@ class MembershipCore:
             self.tally.count("query-source-not-link-local")
             return effects
         host = HostRef(query.eth_src, address, dpid, port_no)
-        bid = OtherQuerier(address, host.mac, dpid, port_no, query.robustness or 0, query.query_interval_s or 0.0)
+        values = query.robustness or 0, query.query_interval_s or 0.0, query.version
+        bid = OtherQuerier(address, host.mac, dpid, port_no, *values)
         self._asking_router_heard(port, query, self.router_admission.as_router(host), now, effects)
         as_querier = self.router_admission.as_querier(host)
         if not as_querier.admit:
             self._refuse_router(port, host, f"{_PROTOCOLS[family]} query", as_querier, now, effects)
             return effects
-        elected = self.queriers.heard(port, family, bid, query.version, now, effects)
+        elected = self.queriers.heard(port, family, bid, now, effects)
         if elected and query.group is not None and not query.suppress:
-            values = self.queriers.timing(family, dpid)
-            limit = now + values.last_member_count * query.max_response_s
+            limit = now + self.queriers.timing(family, dpid).last_member_count * query.max_response_s
             for other_port in self.ports.values():
                 membership = other_port.groups.get(query.group)
                 if membership is not None and self._is_one_fabric(dpid, other_port.dpid):
@@ -164,7 +166,7 @@ class MembershipCore:
         """
         effects: list[MembershipEffect] = []
         self._advance(now, effects)
-        port = self.ports.setdefault((dpid, port_no), MemberPort(dpid, port_no))
+        port = self.ports.setdefault((dpid, port_no), MemberPort(dpid, port_no, self.older))
         if not port.active:
             port.active = True
             self.queriers.port_added(port, now, effects, repeat_s)
@@ -179,6 +181,7 @@ class MembershipCore:
         self._advance(now, effects)
         port = self.ports.pop((dpid, port_no), None)
         if port is not None:
+            self.older.forget(dpid, port_no)
             self.members_table.remove(port.states(), effects)
             self.router_ports.port_removed(port, now, effects)
             self.pim_joins.port_removed((dpid, port_no), effects)

@@ -81,7 +81,10 @@ class Member(NamedTuple):
 
 
 class QuerierStatus(NamedTuple):
-    """The querier of a family: this controller (`is_ours`), or the router of `address` at a port, or nobody."""
+    """The querier of a family: this controller (`is_ours`), or the router of `address` at a port, or nobody.
+
+    `version` is that of IGMP or MLD in which it asks, None where nobody does or it was not heard since a restart.
+    """
 
     family: int
     is_ours: bool
@@ -92,6 +95,7 @@ class QuerierStatus(NamedTuple):
     expires_at: float | None
     robustness: int
     query_interval_s: float
+    version: int | None
 
 
 class InterestChanged(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import MembershipTally
 from controller.membership.members import HostMemberships
+from controller.membership.older_reports import OlderReports
 from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, JoinedGroup, PimJoins, Pruned
 from controller.membership.querier import FAMILIES, Election, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
@@ -38,6 +39,7 @@ class KeptParts(Protocol):
     """What is kept: the parts of a membership core that have state which outlasts it."""
 
     ports: dict[tuple[int, int], MemberPort]
+    older: OlderReports
     tally: MembershipTally
     queriers: Queriers
     router_ports: RouterPortTable
@@ -218,6 +220,7 @@ def postpone(core: KeptParts, by_s: float) -> Iterator[None]:
                 if state.timers:
                     state.timers = {source: at + by_s for source, at in state.timers.items()}
         yield
+    core.older.postpone(by_s)
     for family in FAMILIES:
         for election in core.queriers.elections(family):
             election.until += by_s
@@ -284,7 +287,7 @@ def _restore_member(
     place = (int(record["dpid"]), int(record["port_no"]))
     ref = HostRef(parse_mac(record["mac"]), ip, *place, known, bool(record.get("spoofed", False)))
     saved = SavedMembership(mode, group_expiry, timers, excluded, bool(record["leaving"]))
-    port = core.ports.setdefault((ref.dpid, ref.port_no), MemberPort(ref.dpid, ref.port_no))
+    port = core.ports.setdefault((ref.dpid, ref.port_no), MemberPort(ref.dpid, ref.port_no, core.older))
     core.members_table.restore(port, ref, group, saved, effects)
     core.forget_unused(port)
 
@@ -296,8 +299,8 @@ def _restore_group(
     membership = None if port is None else port.groups.get(parse_ip(record["group"]))
     if membership is not None:
         longest = core.queriers.timing(membership.family, record["dpid"]).membership_s
-        membership.v1_until = max(membership.v1_until, start + _bounded(record["v1_s"], longest))
-        membership.old_until = max(membership.old_until, start + _bounded(record["older_s"], longest))
+        v1_s, older_s = (_bounded(record[name], longest) for name in ("v1_s", "older_s"))
+        membership.restore_older(start + v1_s, start + older_s)
 
 
 def _restore_querier(

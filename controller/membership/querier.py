@@ -33,7 +33,10 @@ def port_phase(dpid: int, port_no: int, family: int) -> float:
 
 
 class OtherQuerier(NamedTuple):
-    """The elected querier that is not us, where it was last heard, and the values that it announced (0: none)."""
+    """The elected querier that is not us, where it was last heard, and the values that it announced (0: none).
+
+    `version` is that of its queries, 0 where none was heard since a restart.
+    """
 
     address: bytes
     mac: bytes
@@ -41,6 +44,7 @@ class OtherQuerier(NamedTuple):
     port_no: int
     robustness: int
     query_interval_s: float
+    version: int = 0
 
 
 class Election(TimedState):
@@ -130,12 +134,12 @@ class Queriers:
         election = self.election(family, dpid)
         if election is None:
             values, is_ours = self._own, self.settings.querier
-            return QuerierStatus(
-                family, is_ours, None, None, None, None, None, values.robustness, values.query_interval_s
-            )
+            version = self.settings.version(family) if is_ours else None
+            nowhere = (None, None, None, None, None)
+            return QuerierStatus(family, is_ours, *nowhere, values.robustness, values.query_interval_s, version)
         values, other = election.timing, election.other
-        place = (other.address, other.mac, other.dpid, other.port_no)
-        return QuerierStatus(family, False, *place, election.until, values.robustness, values.query_interval_s)
+        place = (other.address, other.mac, other.dpid, other.port_no, election.until)
+        return QuerierStatus(family, False, *place, values.robustness, values.query_interval_s, other.version or None)
 
     def fabrics_changed(self, now: float) -> None:
         """Follow links that joined fabrics or whose loss cut one in two.
@@ -186,7 +190,6 @@ class Queriers:
         port: MemberPort,
         family: int,
         other: OtherQuerier,
-        version: int,
         now: float,
         effects: list[MembershipEffect],
     ) -> bool:
@@ -202,7 +205,7 @@ class Queriers:
                 f"leads to the querier of IPv{family} now, {format_ip(other.address)}: the controller does not query"
             )
             self._tally.warn(port, "querier-changed", text, now, effects)
-        if version < self.settings.version(family):
+        if other.version < self.settings.version(family):
             does = "leads to a querier of an older version than is set: hosts report in that version"
             self._tally.warn(port, "querier-version", does, now, effects)
         return True

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest
 from controller.membership.limits import SmallTokenBucket
+from controller.membership.older_reports import OlderHosts, OlderReports
 from controller.membership.specific_queries import SpecificQueries
 from controller.membership.timers import TimedState, TimerQueue
 from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned, is_ssm_group
@@ -357,10 +358,21 @@ class PortGroup:
     def note_older_report(self, version: int, until: float) -> None:
         """Start the timers that a report of an older version starts."""
         self.shared_expiry = until
+        self._hear_older(version, until)
         if version == 1 and len(self.group) == 4:
             self.v1_until = until
         else:
             self.old_until = until
+
+    def restore_older(self, v1_until: float, old_until: float) -> None:
+        """Have those timers run that a journal left, to their ends or those of newer ones."""
+        self.v1_until, self.old_until = max(self.v1_until, v1_until), max(self.old_until, old_until)
+        self._hear_older(2 if self.family == 4 else 1, self.old_until)
+        if self.family == 4:
+            self._hear_older(1, self.v1_until)
+
+    def _hear_older(self, version: int, until: float) -> None:
+        self.port.older.heard(OlderHosts(self.port.dpid, self.port.port_no, self.family, version), until)
 
     def set_offer(self, state: HostMembership, offer: Interest | None) -> None:
         """Replace what a host adds to the interest."""
@@ -433,6 +445,7 @@ class MemberPort:
     """An edge port. `active` once it was added; before that it may hold restored memberships.
 
     `refused` holds the states that add nothing because of the policy, oldest first: they make room for others.
+    `older`, which ports share, is told of reports in older versions.
     """
 
     __slots__ = (
@@ -443,14 +456,16 @@ class MemberPort:
         "groups",
         "hosts",
         "noticed_at",
+        "older",
         "port_no",
         "record_bucket",
         "refused",
     )
 
-    def __init__(self, dpid: int, port_no: int) -> None:
+    def __init__(self, dpid: int, port_no: int, older: OlderReports) -> None:
         self.dpid = dpid
         self.port_no = port_no
+        self.older = older
         self.active = False
         self.groups: dict[bytes, PortGroup] = {}
         self.hosts: dict[int, dict[bytes, MemberHost]] = {4: {}, 6: {}}

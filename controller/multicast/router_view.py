@@ -85,6 +85,7 @@ class RouterView:
                     "port_no": querier.port_no,
                     "robustness": querier.robustness,
                     "query_interval_s": querier.query_interval_s,
+                    "version": querier.version,
                 }
                 for vlan_id, querier in found
             ],

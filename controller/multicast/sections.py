@@ -8,7 +8,7 @@ from typing import Any
 from controller.config.policy import DEFAULT_RULE, Policy
 from controller.durations import format_duration
 from controller.effects import Notice
-from controller.events import PortChanged, SwitchConnected
+from controller.events import PortChanged, SwitchConnected, SwitchDescription
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.ports import Cable, cable_of
 from controller.multicast.callbacks import PolicyInForce
@@ -23,6 +23,7 @@ from controller.multicast.static_members import StaticMembers
 from controller.multicast.status_view import StatusView
 from controller.multicast.switches import Switches
 from controller.multicast.table_view import TableView, table_id
+from controller.multicast.version_view import VersionView
 from controller.rules.installer import Installer
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
@@ -83,6 +84,7 @@ class MulticastSections:
         table_view: TableView,
         port_view: PortView,
         router_view: RouterView,
+        version_view: VersionView,
         now: float,
     ) -> None:
         self._feed = feed
@@ -99,6 +101,7 @@ class MulticastSections:
         self._table_view = table_view
         self._port_view = port_view
         self._router_view = router_view
+        self._version_view = version_view
         self.environment: Document = {}
         self.names = feed.names
         self.events = feed.events
@@ -116,6 +119,7 @@ class MulticastSections:
         self.groups: DocumentLog[bytes] = DocumentLog(self._group_keys, self._group, format_ip, feed.groups)
         self.rules: DocumentLog[str] = DocumentLog(lambda: self._rules, self._rule, log=feed.rules)
         self.routers: DocumentLog[Any] = DocumentLog(self._router_keys, self._router, _router_id, feed.routers)
+        self.versions: DocumentLog[int] = DocumentLog(self._shown_keys, self._version)
         self._tables: dict[int, Document] = {}
         self.tables: DocumentLog[int] = DocumentLog(lambda: self._tables, lambda key: self._tables.get(key), table_id)
         self._compared_s = now - COMPARE_INTERVAL_S
@@ -135,7 +139,7 @@ class MulticastSections:
 
     def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
-        names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "tables")
+        names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "tables", "versions")
         return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
 
     def counted_rules(self) -> list[Document]:
@@ -152,6 +156,7 @@ class MulticastSections:
                 self._feed.links.touch(cable)
             for dpid in self._switch_keys():
                 self._feed.switches.touch(dpid)
+                self.versions.touch(dpid)
         if now - self._compared_s < COMPARE_INTERVAL_S:
             return
         self._compared_s = now
@@ -170,6 +175,9 @@ class MulticastSections:
             self._feed.status.touch(STATUS)
         if queriers != self._queriers:
             self._feed.routers.touch(QUERIERS)
+            self.versions.log.forget()
+        for dpid in self._version_view.refresh(now):
+            self.versions.touch(dpid)
         self._in_sync, self._rules, self._status, self._queriers = in_sync, rules, status, queriers
 
     # What the core tells
@@ -228,9 +236,11 @@ class MulticastSections:
         self.names.port_described(*event)
         self.switch_changed(event.dpid)
 
-    def described(self, dpid: int, description: str) -> None:
+    def described(self, dpid: int, description: SwitchDescription) -> None:
         """Take what a switch says of itself."""
-        for named in self.names.described(dpid, description):
+        self._version_view.described(dpid, description)
+        self.versions.touch(dpid)
+        for named in self.names.described(dpid, description.datapath):
             self._feed.switches.touch(named)
 
     def policy_loaded(self, policy: Policy, now: float) -> None:
@@ -261,12 +271,13 @@ class MulticastSections:
         if self._known_switches.gone.pop(dpid, None) is None:
             return False
         self._lost.pop((dpid,), None)
-        self._feed.switches.touch(dpid)
+        self.switch_changed(dpid)
         return True
 
     def switch_changed(self, dpid: int) -> None:
         """Take note that a switch or its ports are others now."""
         self._feed.switches.touch(dpid)
+        self.versions.touch(dpid)
         for port_no in self._known_switches.ports(dpid):
             self._feed.ports.touch((dpid, port_no))
         for group in self._static.groups_at(dpid):
@@ -350,6 +361,10 @@ class MulticastSections:
             "drained": dpid in self._known_switches.drained,
         }
         return shown
+
+    def _version(self, dpid: int) -> Document | None:
+        known = (self._known_switches.connected, self._known_switches.gone, self._fabric.ofp_versions())
+        return self._version_view.version(dpid) if any(dpid in some for some in known) else None
 
     def _level_and_tier(self, dpid: int) -> tuple[int | None, str]:
         """Return where a switch stands; one whose links are gone stands where it did."""

@@ -66,6 +66,7 @@ from controller.multicast.switches import Switches
 from controller.multicast.table_view import TableView
 from controller.multicast.tagged import TaggedFrames
 from controller.multicast.tree_changes import TreeChanges
+from controller.multicast.version_view import VersionView
 from controller.multicast.vlan_gate import membership_of
 from controller.multicast.waiting import WaitingGroups
 from controller.rules.installer import Installer
@@ -245,6 +246,7 @@ class MulticastStages:
             self.gate,
         )
         self.table_view = TableView(self.plane, self.swapping)
+        self.version_view = VersionView(self.switches, self.memberships)
         self.port_view = PortView(in_force, self.fabric, self.vlan_ports)
         self.router_view = RouterView(self.fabric, self.fabric_names, self.feed.names, self.memberships, self.proxy)
         self.sections = MulticastSections(
@@ -262,6 +264,7 @@ class MulticastStages:
             self.table_view,
             self.port_view,
             self.router_view,
+            self.version_view,
             now,
         )
 

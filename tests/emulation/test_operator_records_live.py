@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from how_to import wait
 from several_controllers import vsrt
 from topology.generators import make
 from topology.graph import Graph
@@ -79,3 +80,19 @@ def test_addresses_outlast_crash_and_reload_and_are_not_given_twice(live: Any) -
     crash(live)
     shown = json.loads(vsrt(live.controller, "show", "addresses", "--json"))
     assert sorted(each["name"] for each in shown) == ["cam2", "cam3", "mic1"]
+
+
+def test_switches_say_what_they_are_and_hosts_in_which_version_they_report(live: Any, group: str) -> None:
+    def versions() -> dict[int, dict[str, Any]]:
+        found = json.loads(vsrt(live.controller, "show", "versions", "--json"))
+        return {each["dpid"]: each for each in found}
+
+    wait(lambda: all(each["hardware"] == "Open vSwitch" and each["software"] for each in versions().values()))
+    seen = versions()
+    assert sorted(seen) == sorted(live.fabric.dpid(switch) for switch in live.fabric.graph.switches())
+    assert {(each["ofp_version"], each["igmp_version"], each["mld_version"]) for each in seen.values()} == {(4, 3, 2)}
+    assert not any(each["older_hosts"] for each in seen.values())
+    live.fabric.join("h1", group, igmp_version=2)
+    wait(lambda: any(each["older_hosts"] for each in versions().values()))
+    (hosts,) = (hosts for each in versions().values() for hosts in each["older_hosts"])
+    assert (hosts["family"], hosts["version"]) == (4, 2)

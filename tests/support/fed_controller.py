@@ -282,6 +282,24 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             "3:2:6": {"dpid": 3, "port_no": 2, "family": 6, "vlan": None, "static": True},
             "3:2:4@20": {"dpid": 3, "port_no": 2, "family": 4, "vlan": 20, "static": False, "routers": ["10.0.0.9"]},
         },
+        "versions": {
+            "3": {
+                **{"dpid": 3, "ofp_version": 4, "igmp_version": 3, "mld_version": 1},
+                "queriers": [
+                    {"family": 4, "vlan": None, "ours": True, "address": None, "version": 3},
+                    {"family": 6, "vlan": None, "ours": False, "address": "fe80::9", "version": 1},
+                    {"family": 4, "vlan": 20, "ours": False, "address": "10.0.0.9", "version": 2},
+                ],
+                "older_hosts": [{"port_no": 7, "vlan": None, "family": 4, "version": 2}],
+                **{"manufacturer": "Nicira, Inc.", "hardware": "Open vSwitch", "software": "3.1.0"},
+                **{"serial": "None", "datapath": "\\x1b[31mleaf3"},
+            },
+            "4": {
+                **{"dpid": 4, "ofp_version": 1, "igmp_version": None, "mld_version": None},
+                "queriers": [{"family": 4, "vlan": None, "ours": False, "address": None, "version": None}],
+                "older_hosts": [],
+            },
+        },
         "events": {
             "multicast-9": event(100, "older", severity="warning", dpid=3, port_no=2),
             "multicast-10": event(200, "newer\x1b[31m <b>bold</b>", group="239.1.1.1"),

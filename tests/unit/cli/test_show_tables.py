@@ -206,6 +206,16 @@ def test_documents_are_chosen_sorted_and_counted(documents: Callable[..., Any], 
     assert [document["id"] for document in documents(*words)] == ids
 
 
+def test_versions_are_told_where_they_are_in_force(show: Show, documents: Callable[..., Any]):
+    assert [each["igmp_version"] for each in documents("versions")] == [3, None]
+    told = show("versions", "--switch", "3")
+    assert "v3; v2 of 10.0.0.9 in VLAN 20; hosts of v2 at port 7" in told
+    assert "v1 of fe80::9" in told
+    assert "Open vSwitch" in told
+    assert "\\x1b[31mleaf3" in told
+    assert "nobody asks" in show("versions", "--switch", "4")
+
+
 def test_routers_keep_their_shape(show: Show, documents: Callable[..., Any]):
     found = documents("routers")
     assert [querier["family"] for querier in found["queriers"]] == [4, 6]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.membership.events import FilterMode, HostRef, Interest
+from controller.membership.older_reports import OlderReports
 from controller.membership.tables import HostMembership, MemberHost, MemberPort, PortGroup
 from controller.wire.packets import RecordType
 
@@ -23,7 +24,8 @@ def names(*texts: str) -> frozenset[bytes]:
 
 def state(mode: FilterMode, timed: str, excluded: str = "") -> HostMembership:
     made = HostMembership(
-        PortGroup(MemberPort(1, 1), b"\xef\x00\x00\x01"), MemberHost(HostRef(bytes(6), bytes(4), 1, 1))
+        PortGroup(MemberPort(1, 1, OlderReports()), b"\xef\x00\x00\x01"),
+        MemberHost(HostRef(bytes(6), bytes(4), 1, 1)),
     )
     made.mode = mode
     made.timers = dict.fromkeys(names(*timed), SOURCE_TIMER)

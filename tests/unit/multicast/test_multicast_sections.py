@@ -11,7 +11,7 @@ import pytest
 from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits
 from controller.config.terms import Labelled, NamedSwitch
-from controller.events import SwitchDisconnected
+from controller.events import SwitchDescription, SwitchDisconnected
 from controller.multicast.events import CountersResetAsked, PolicyLoaded
 from controller.wire.addresses import format_mac
 
@@ -53,6 +53,10 @@ class Follower:
         fresh = Follower(self.world).read()
         for name, documents in fresh.known.items():
             assert self.known[name] == documents, name
+
+
+def description_of(datapath: str) -> SwitchDescription:
+    return SwitchDescription("maker", "hardware", "software", "7", datapath)
 
 
 def events(follower: Follower) -> list[tuple[str, str]]:
@@ -424,8 +428,8 @@ def test_a_switch_is_called_what_it_calls_itself_and_what_the_policy_calls_it(ma
     first, second = sorted(world.switches)[:2]
     follower = Follower(world).read()
     assert follower.known["switches"][str(first)]["name"] is None
-    world.core.sections.described(first, "s1")
-    world.core.sections.described(second, "s2")
+    world.core.sections.described(first, description_of("s1"))
+    world.core.sections.described(second, description_of("s2"))
     follower.read()
     assert follower.moved["switches"] == {str(first), str(second)}
     assert [follower.known["switches"][str(dpid)]["name"] for dpid in (first, second)] == ["s1", "s2"]

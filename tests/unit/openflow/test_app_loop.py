@@ -17,7 +17,14 @@ from apps.openflow.bus import TableSuspected, TopologyChanged
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import SWITCHES
 from controller.effects import EntriesLost, Notice, SendPacket
-from controller.events import CheckRequested, DeadlineReached, PacketReceived, SwitchConnected, SwitchDisconnected
+from controller.events import (
+    CheckRequested,
+    DeadlineReached,
+    PacketReceived,
+    SwitchConnected,
+    SwitchDescription,
+    SwitchDisconnected,
+)
 from served_app import (
     DESC,
     PACKET_IN,
@@ -284,14 +291,14 @@ class Following(FabricApp, NotingApp):
 
     def __init__(self) -> None:
         super().__init__()
-        self.descriptions: list[tuple[int, str]] = []
+        self.descriptions: list[tuple[int, SwitchDescription]] = []
         self.followed: list[Any] = []
 
     def follow(self, change: Any) -> None:
         self.followed.append(change)
         super().follow(change)
 
-    def described(self, dpid: int, description: str) -> None:
+    def described(self, dpid: int, description: SwitchDescription) -> None:
         self.descriptions.append((dpid, description))
 
 
@@ -351,7 +358,7 @@ def test_a_switch_is_asked_once_per_connection_what_it_calls_itself(version: int
                 for app in apps:
                     told_until(app.core, SwitchConnected)
                 xid = switch.receive_stats_request(DESC)
-                words = (b"maker", b"hardware", b"software", b"7", f"leaf {number}".encode())
+                words = (b"maker\0rest", b"\x1b[31mred\n", bytes(range(128, 256)) * 2, b"7" * 32, b"leaf %d" % number)
                 body = struct.pack("!256s256s256s32s256s", *words)
                 head = struct.pack("!HH", DESC, 0) + bytes(0 if version == 1 else 4)
                 switch.send(STATS_REPLY[version], xid, head + body)
@@ -363,7 +370,10 @@ def test_a_switch_is_asked_once_per_connection_what_it_calls_itself(version: int
                 switch.send(PACKET_IN, 0, packet_in(version, 1, bytes(60)))
                 for app in apps:
                     told_until(app.core, PacketReceived)
-        assert [app.descriptions for app in apps] == [[(9, "leaf 1"), (9, "leaf 2")]] * 2
+        told = "maker", "\\x1b[31mred", "\ufffd" * 256, "7" * 32
+        assert [app.descriptions for app in apps] == [
+            [(9, SwitchDescription(*told, "leaf 1")), (9, SwitchDescription(*told, "leaf 2"))]
+        ] * 2
 
 
 def test_what_an_app_has_no_way_to_do_is_a_fault_of_ours() -> None:
