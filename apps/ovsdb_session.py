@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.ovsdb import address_of
@@ -48,10 +48,19 @@ class OvsdbSession:
         ``unix:PATH`` or ``tcp:HOST:PORT``.
     tell
         Called, on the session's thread, with what the server tells; returns soon.
+    requests_of
+        Returns what is to be told, by the server's schema, each time that it is connected to: KeyError where that is
+        none of Open vSwitch's. None: what queues need.
     """
 
-    def __init__(self, target: str, tell: Callable[[DatabaseEvent], Any]) -> None:
+    def __init__(
+        self,
+        target: str,
+        tell: Callable[[DatabaseEvent], Any],
+        requests_of: Callable[[Any], Mapping[str, Any]] | None = None,
+    ) -> None:
         self._target = target
+        self.requests_of = requests_of
         self._family, self._address = address_of(target)
         self._tell = tell
         self._waiting: deque[Transact] = deque()
@@ -76,10 +85,14 @@ class OvsdbSession:
         self._is_anew = True
         self._wake()
 
-    def close(self) -> None:
-        """End, after what has been handed over is sent as far as that is possible at once."""
+    def end(self) -> None:
+        """Have it end, after what has been handed over is sent as far as that is possible at once."""
         self._is_wanted = False
         self._wake()
+
+    def close(self) -> None:
+        """End, and wait for that."""
+        self.end()
         self._thread.join(2 * ANSWER_S)
 
     def _wake(self) -> None:
@@ -190,7 +203,10 @@ class _Connection:
         try:
             poll = system_select.poll()
             poll.register(session.wakes, _READ)
-            self._ask("monitor", [DATABASE, None, dict(REQUESTS)], "monitor")
+            if session.requests_of is None:
+                self._monitor(REQUESTS)
+            else:
+                self._ask("get_schema", [DATABASE], "schema")
             while not session.is_to_end or self._out:
                 poll.register(connection, _READ | (_WRITE if self._out else 0))
                 ready = dict(poll.poll(1000 * ECHO_S / 2))
@@ -206,6 +222,9 @@ class _Connection:
                 self._look_at_time()
         finally:
             connection.close()
+
+    def _monitor(self, requests: Mapping[str, Any]) -> None:
+        self._ask("monitor", [DATABASE, None, dict(requests)], "monitor")
 
     def _ask(self, method: str, params: list[Any], number: Any) -> None:
         if len(self._owed) >= WAITING_BOUND:
@@ -249,10 +268,13 @@ class _Connection:
         elif method is None:
             number = message["id"]
             self._owed.pop(number, None)
-            if number == "monitor":
+            if number in ("schema", "monitor"):
                 if message.get("error") is not None:
                     raise SessionFailed(f"it does not tell its database: {_text(message['error'])}")
-                self._session.tell(DatabaseRead(target, message["result"]))
+                if number == "monitor":
+                    self._session.tell(DatabaseRead(target, message["result"]))
+                elif self._session.requests_of is not None:
+                    self._monitor(self._session.requests_of(message["result"]))
             elif number != "echo":
                 self._session.tell(Transacted(target, number, _problem(message)))
 

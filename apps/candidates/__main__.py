@@ -19,6 +19,7 @@ from typing import Any
 
 from apps.cli.change_recorder import ChangeRecorder, bound_log, kept_by_one, known_changes
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.database_follower import DatabaseFollower
 from apps.cli.following import RETRY_S, followed
 from apps.cli.snapshot_socket import SocketSource
 from apps.cli.snapshot_source import ConnectionLost
@@ -30,7 +31,6 @@ from controller.policy_discovery.candidate_documents import (
     identified,
 )
 from controller.policy_discovery.configuration import SECTIONS, Configuration
-from controller.snapshot.reader import Snapshot
 
 NICE = 10
 """What serves hosts goes first."""
@@ -46,11 +46,12 @@ class _Follower:
     """Records on a thread of its own; `lock` is held while the log and the inventory change."""
 
     def __init__(self, socket: Path, log: Path) -> None:
-        self.lock = threading.Lock()
         self.inventory = FabricInventory()
         self.seen = threading.Event()
         self._socket = socket
-        self._recorder = ChangeRecorder(log, Configuration(known_changes(log), True), (self.inventory,))
+        databases = DatabaseFollower(lambda told: self._recorder.take(told))
+        self._recorder = ChangeRecorder(log, Configuration(known_changes(log), True), (self.inventory, databases))
+        self.lock = self._recorder.lock
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
@@ -58,17 +59,13 @@ class _Follower:
             while True:
                 try:
                     for snapshot in followed(SocketSource(self._socket), SECTIONS):
-                        self._take(snapshot)
+                        self._recorder.follow(snapshot)
+                        self.seen.set()
                 except ConnectionLost:  # it is not there yet
                     time.sleep(RETRY_S)
         except BaseException:  # a search in what is recorded no more would be taken for one that is
             traceback.print_exc()
             os._exit(1)
-
-    def _take(self, snapshot: Snapshot) -> None:
-        with self.lock:
-            self._recorder.follow(snapshot)
-        self.seen.set()
 
 
 def main() -> None:
@@ -109,15 +106,21 @@ def _searched(follower: _Follower, log: Path, found: Path, window_s: float) -> d
     from apps.cli.change_file import read_changes
     from apps.cli.policy_discover import LEAST_RESOURCES, policies_of
     from controller.policy_discovery.change_table import tabulate
+    from controller.policy_discovery.held_settings import templates_text
 
     with follower.lock:
         with contextlib.suppress(OSError):  # on a disk without room the long log goes on
             bound_log(log, LOG_BOUND_BYTES)
         changes = read_changes([log]).changes
         kinds, labels = follower.inventory.kinds(), follower.inventory.labels()
-    document = policies_of(tabulate(changes, None, window_s, kinds), LEAST_RESOURCES, labels)
+    table = tabulate(changes, None, window_s, kinds)
+    discovered, document = policies_of(table, LEAST_RESOURCES, labels)
     policies = dict(identified(document["policies"]))
-    replace_file(found, json.dumps({**document, "policies": policies}).encode())
+    templates = {
+        id_: templates_text(table, [one], [policies[id_]], [f"policy-{id_}"])
+        for id_, one in zip(policies, discovered, strict=True)
+    }
+    replace_file(found, json.dumps({**document, "policies": policies, "templates": templates}).encode())
     told = list(policies.items())[:CANDIDATES_BOUND]
     return {
         "candidates": {id_: candidate_document(policy) for id_, policy in told},

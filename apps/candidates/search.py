@@ -223,9 +223,12 @@ class CandidateSearch:
         self._later(settle)
 
     def _write_accepted(self, id_: str, decision: Document) -> None:
-        policy = json.loads((self._directory / FOUND_NAME).read_bytes())["policies"][id_]
+        found = json.loads((self._directory / FOUND_NAME).read_bytes())
+        policy, templates = found["policies"][id_], found["templates"][id_]
         path = Path(decision["path"])
         make_directory(path.parent)
+        if templates:
+            replace_file(path.with_suffix(".yaml"), templates.encode())
         document = {"policies": [policy], "accepted_by": decision["by"], "accepted_s": decision["decided_s"]}
         replace_file(path, json.dumps(document, indent=1).encode() + b"\n")
 

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from controller.policy_discovery.configuration import (
     Properties,
     Resource,
 )
+from controller.policy_discovery.database_columns import ResourceColumns
 from controller.snapshot.reader import Snapshot
 
 
@@ -101,11 +103,12 @@ class ChangeRecorder:
     """Writes what changes between snapshots; `count` are the lines written.
 
     What cannot be written is not lost: it is found again with the next snapshot, as it is then. Others, `beside`, are
-    told of the same documents.
+    told of the same documents. `lock` is held while they are, and while the file is written.
     """
 
     def __init__(self, path: Path, configuration: Configuration, beside: Sequence[Follower] = ()) -> None:
         self.count = 0
+        self.lock = threading.RLock()
         self._followers: tuple[Follower, ...] = (configuration, *beside)
         self._path = path
         self._configuration = configuration
@@ -114,6 +117,18 @@ class ChangeRecorder:
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take what a snapshot tells anew, and write it."""
+        with self.lock:
+            self._follow(snapshot)
+            self.write()
+
+    def take(self, told: Iterable[ResourceColumns]) -> None:
+        """Take what a database tells, and write it; on any thread."""
+        with self.lock:
+            for columns in told:
+                self._configuration.set(*columns)
+            self.write()
+
+    def _follow(self, snapshot: Snapshot) -> None:
         for name in SECTIONS:
             section = snapshot.section(name)
             difference = section.since(self._versions[name])
@@ -124,10 +139,13 @@ class ChangeRecorder:
                 for id_ in () if difference is None else difference.removed:
                     follower.remove(name, id_)
             self._versions[name] = section.version
-        self.write()
 
     def write(self) -> None:
         """Append a line for each change, whatever signal comes meanwhile."""
+        with self.lock:
+            self._write()
+
+    def _write(self) -> None:
         changes = self._configuration.changes()
         now_s = round(time.time(), 3)
         text = "".join(json.dumps(_line(now_s, change)) + "\n" for change in changes)

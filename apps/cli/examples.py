@@ -62,6 +62,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt policy discover --log changes.csv", "what is set together, where, and who deviates"),
         ("vsrt policy discover --log changes.csv --inventory ports.csv --window 30d --json", "as JSON"),
         ("vsrt policy discover --log changes.csv --plot plots", "pictures too"),
+        ("vsrt policy discover --log changes.csv -o found.yaml", "templates that hold switches to it"),
     ),
     "vsrt policy compare": (
         ("vsrt policy compare proposed.yaml --audit audit.jsonl", "who would be refused, or admitted, instead"),
@@ -146,6 +147,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt changes record": (
         ("vsrt changes record -o changes.jsonl", "a line for each setting that changes"),
         ("vsrt changes record -o changes.jsonl --from-nothing", "what is set already first"),
+        ("vsrt changes record -o changes.jsonl --db tcp:192.0.2.7:6640", "settings of this database too"),
         ("vsrt policy discover --log changes.jsonl", "what is set together, where, and who deviates"),
     ),
     "vsrt storm": (

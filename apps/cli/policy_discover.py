@@ -7,19 +7,21 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apps.cli.common import InputError, OperationFailed, emit_json, printable
 from controller.durations import parse_duration
 
 if TYPE_CHECKING:
     from controller.policy_discovery.change_table import ChangeTable
+    from controller.policy_discovery.varieties import DiscoveredPolicy
 
 HELP = "find the rules that a log of changes follows, and which resources deviate"
 
 METHODS = ("cover", "seed")
 LISTED = 8
 LEAST_RESOURCES = 4
+TEMPLATE_SUFFIXES = (".yaml", ".yml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,16 +60,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", type=Path, metavar="DIR", help="draw the policies, or the dendrogram, as PNG and SVG into it"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the JSON document there")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write templates for `vsrt template` (.yaml or .yml), or the JSON document, there",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the policies, or the dendrogram."""
     from apps.cli.change_file import read_baseline, read_changes, read_inventory
     from controller.policy_discovery.change_table import tabulate
+    from controller.policy_discovery.held_settings import templates_text
 
     if args.min_resources < 1:
         raise InputError(f"--min-resources {args.min_resources}: expected 1 or more")
+    is_template = args.output is not None and args.output.suffix in TEMPLATE_SUFFIXES
+    if is_template and args.method == "seed":
+        raise InputError(f"-o {args.output}: a dendrogram is no template; name a file that ends in .json")
     window_s = None if args.window is None else _span(args.window)
     baseline = None if args.baseline is None else read_baseline(args.baseline)
     inventory = None if args.inventory is None else read_inventory(args.inventory)
@@ -77,18 +89,26 @@ def run(args: argparse.Namespace) -> int:
     kinds = None if inventory is None else inventory.kinds
     table = tabulate(log.changes, baseline, window_s, kinds, args.ignore)
     labels = {} if inventory is None else inventory.labels
+    templates: str | None = None
     if args.method == "seed":
         document = _dendrogram(table, args.plot)
     else:
-        document = policies_of(table, args.min_resources, labels)
+        found = policies_of(table, args.min_resources, labels)
+        document = found.document
+        if is_template:
+            names = [f"policy-{number}" for number in range(1, len(found.policies) + 1)]
+            templates = templates_text(table, found.policies, document["policies"], names)
         if args.plot is not None:
             from apps.cli.plots import save_figures
             from apps.cli.policy_plots import policies_figure
 
             save_figures(args.plot, {"policies": policies_figure(table, document["policies"])})
-    if args.output is not None:
+    if args.output is not None and templates == "":
+        print(f"vsrt: {args.output} is not written: no policy has a setting of a switch's database", file=sys.stderr)
+    elif args.output is not None:
         try:
-            args.output.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            text = templates or json.dumps(document, indent=1, allow_nan=False) + "\n"
+            args.output.write_text(text, encoding="utf-8")
         except OSError as error:
             raise OperationFailed(f"{args.output}: {error.strerror or error}") from None
     if args.json:
@@ -109,14 +129,22 @@ def _span(text: str) -> float:
     return span_s
 
 
-def policies_of(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """Return the policies of a table as a document (`policies_document`), each of so many resources at least."""
+class FoundPolicies(NamedTuple):
+    """The policies of a table, and the same as a document (`policies_document`)."""
+
+    policies: list[DiscoveredPolicy]
+    document: dict[str, Any]
+
+
+def policies_of(table: ChangeTable, least: int, labels: dict[str, dict[str, str]]) -> FoundPolicies:
+    """Return the policies of a table, each of so many resources at least."""
     from controller.policy_discovery.cover import cover
     from controller.policy_discovery.documents import policies_document
     from controller.policy_discovery.varieties import discovered
 
     blocks = cover(table.indicator, table.applicable, least)
-    return policies_document(table, discovered(blocks, table.indicator, table.final, table.applicable), labels)
+    policies = discovered(blocks, table.indicator, table.final, table.applicable)
+    return FoundPolicies(policies, policies_document(table, policies, labels))
 
 
 def _dendrogram(table: ChangeTable, folder: Path | None) -> dict[str, Any]:

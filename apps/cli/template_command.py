@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,13 @@ from controller.switch_templates.plan import (
     undoing,
 )
 from controller.switch_templates.templates import SHIPPED, SwitchTemplate, read_templates
+from controller.wire.dpids import format_dpid
 
 DEFAULT_DATABASE = "unix:/var/run/openvswitch/db.sock"
 HISTORY = "templates.jsonl"
+LISTED = 4
+"""Switches and ports of a template that `list` names."""
+
 _EXPORTED = ("fail_mode", "protocols", "stp_enable", "rstp_enable", "mcast_snooping_enable", "other_config")
 """Columns of a bridge that `export` writes."""
 
@@ -104,7 +108,7 @@ def _list(args: argparse.Namespace) -> int:
     rows = [
         (
             template.name,
-            template.select or "every switch",
+            _about(template),
             ", ".join(s.name for s in template.settings),
             template.about,
         )
@@ -116,7 +120,31 @@ def _list(args: argparse.Namespace) -> int:
 
 def _template_document(template: SwitchTemplate) -> dict[str, Any]:
     settings = [{"table": s.table, "setting": s.name, "value": s.value, "place": s.place} for s in template.settings]
-    return {"name": template.name, "about": template.about, "select": template.select, "settings": settings}
+    return {
+        "name": template.name,
+        "about": template.about,
+        "select": template.select,
+        "resources": None if template.resources is None else list(map(_written, _in_order(template.resources))),
+        "settings": settings,
+    }
+
+
+def _about(template: SwitchTemplate) -> str:
+    """Return which switches and ports a template is about."""
+    if template.resources is None:
+        return template.select or "every switch"
+    listed = [_written(each) for each in _in_order(template.resources)]
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    return " of ".join(filter(None, (template.select, ", ".join(listed[:LISTED]) + more)))
+
+
+def _in_order(resources: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    return sorted(resources, key=lambda one: (one[0], one[1] or 0))
+
+
+def _written(resource: tuple[int, int | None]) -> str:
+    dpid, port_no = resource
+    return format_dpid(dpid) if port_no is None else f"{format_dpid(dpid)}:{port_no}"
 
 
 def _planned(args: argparse.Namespace) -> tuple[TemplateDatabases, TemplatePlan]:
@@ -158,6 +186,9 @@ def _meaning(
                 )
 
     def is_meant(template: SwitchTemplate, row: SettingsRow) -> bool:
+        own = (row.dpid, None if row.table == "Bridge" else row.port_no)
+        if template.resources is not None and own not in template.resources:
+            return False
         if not template.select:
             return True
         switches, ports = chosen[template.name]

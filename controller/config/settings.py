@@ -302,7 +302,8 @@ class Monitor:
     ovsdb: str = other(
         SettingType.TEXT,
         "",
-        "OVSDB server (`unix:PATH` or `tcp:HOST:PORT`) that is asked for CPU and memory of switches; empty for none.",
+        "OVSDB server (`unix:PATH` or `tcp:HOST:PORT`) that is asked for CPU and memory of switches, and followed by"
+        " recorders of changes; empty for none.",
     )
     thresholds: tuple[Threshold, ...] = other(
         SettingType.THRESHOLDS, (), "What is raised beside, or in place of, the built-in thresholds."

@@ -1,7 +1,7 @@
 """What of a running controller's documents is configuration, and what somebody changed of it.
 
 Counters, rates, and what hosts and cables cause are no configuration: the fields of switches and ports that
-are stand in `CONFIGURED`; of routers it is `static`.
+are stand in `CONFIGURED`; of routers it is `static`. What databases of switches have is in `database_columns`.
 """
 
 from __future__ import annotations
@@ -179,6 +179,10 @@ class Configuration:
                     self._find(aspect, {name + rest: text for rest, text in read(value).items()})
                 elif fields.get("role", EDGE) == EDGE and (aspect in self._now or aspect in self._found):
                     self._find(aspect, {})
+
+    def set(self, resource: Resource, field: str, properties: Properties) -> None:
+        """Take what a resource has of a field that is in no document; it is the first part of the names."""
+        self._find(_Aspect(resource, field), properties)
 
     def remove(self, section: str, id_: str) -> None:
         """Take it that there is a document no more."""

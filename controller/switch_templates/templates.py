@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.read import NodeReader, scalar_value
+from controller.config.terms import MAX_PORT_NO
 from controller.snapshot.selectors import SelectorInvalid, parse_selector
+from controller.wire.dpids import looks_like_dpid, parse_dpid
 
 SECTIONS = {"bridge": "Bridge", "port": "Port", "interface": "Interface"}
 """What settings of each table stand under."""
 
-_TEMPLATE_KEYS = ("about", "select", *SECTIONS)
+_TEMPLATE_KEYS = ("about", "select", "resources", *SECTIONS)
 
 SHIPPED = """\
 version: 1
@@ -47,11 +50,16 @@ class TemplateSetting(NamedTuple):
 
 
 class SwitchTemplate(NamedTuple):
-    """A template; `select` '' stands for every switch and every port."""
+    """A template; `select` '' stands for every switch and every port.
+
+    `resources`, where it is given, are switches by datapath id, with None, and ports by that and their number: it is
+    about no others.
+    """
 
     name: str
     about: str
     select: str
+    resources: frozenset[tuple[int, int | None]] | None
     settings: tuple[TemplateSetting, ...]
     place: str
 
@@ -91,6 +99,12 @@ def _template(reader: NodeReader, name: str, line: int, node: Node, source: str)
             parse_selector(select)
         except SelectorInvalid as error:
             reader.faults.error(record["select"][0], f"{path}.select", str(error))
+    resources = None
+    if "resources" in record:
+        what = "a list of switches and ports"
+        resources = frozenset(
+            reader.items(record["resources"][1], f"{path}.resources", what, partial(_resource, reader))
+        )
     settings = [
         setting
         for section, table in SECTIONS.items()
@@ -99,7 +113,25 @@ def _template(reader: NodeReader, name: str, line: int, node: Node, source: str)
     ]
     if not settings and not reader.faults.any_error:
         reader.faults.error(line, path, "no settings: name bridge, port or interface")
-    return SwitchTemplate(name, about or "", select or "", tuple(settings), f"{source}:{line}")
+    return SwitchTemplate(name, about or "", select or "", resources, tuple(settings), f"{source}:{line}")
+
+
+def _resource(reader: NodeReader, node: Node, path: str) -> tuple[int, int | None] | None:
+    """Return a switch, or a port as ``26:3``."""
+    text = node.text if isinstance(node, Scalar) else ""
+    if looks_like_dpid(text):
+        switch, colon, port_no = text, "", ""
+    else:
+        switch, colon, port_no = text.rpartition(":")
+    try:
+        dpid = parse_dpid(switch)
+    except ValueError:
+        dpid = 0
+    is_port = port_no.isascii() and port_no.isdecimal() and 1 <= int(port_no[:11]) <= MAX_PORT_NO
+    if not dpid or (colon and not is_port):
+        reader.faults.error(node.line, path, f"{quoted(text)} is no switch and no port, such as 26 and 26:3")
+        return None
+    return dpid, int(port_no) if colon else None
 
 
 def _settings(reader: NodeReader, table: str, node: Node, path: str, source: str) -> Iterator[TemplateSetting]:

@@ -64,13 +64,17 @@ class OvsdbServer:
         self, name: str, dpid: int, ports: int, speed_bps: int = 10_000_000_000, mtu_bytes: int = 1500
     ) -> None:
         """Add a bridge with ports 1 to `ports`, as ovs-vswitchd would fill them in."""
-        told = f'datapath_id="{dpid:016x}"'
-        words = ["add-br", name, "--", "set", "Bridge", name, told]
+        words = ["add-br", name]
         for number in range(1, ports + 1):
             port = f"{name}-{number}"
             values = (f"ofport={number}", f"link_speed={speed_bps}", f"mtu={mtu_bytes}")
             words += ["--", "add-port", name, port, "--", "set", "Interface", port, *values]
         self.vsctl(*words)
+        self.bridge_is_up(name, dpid)
+
+    def bridge_is_up(self, name: str, dpid: int) -> None:
+        """Have a bridge's datapath id there, as ovs-vswitchd has when it reaches the database again."""
+        self.vsctl("set", "Bridge", name, f'datapath_id="{dpid:016x}"')
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
         """Return rows, with maps and sets as such; a set of one is its member."""

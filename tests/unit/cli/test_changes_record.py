@@ -19,6 +19,7 @@ pytest.importorskip("os_ken")
 
 from apps.cli.change_file import read_changes
 from fed_controller import FedController
+from ovsdb_server import OvsdbServer
 from patience import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -101,6 +102,28 @@ def test_changes_are_recorded_and_what_changed_meanwhile_is_when_it_runs_again(c
     changes = read_changes([path])
     assert changes.notes == []
     assert len(changes.changes.time_s) == 6
+
+
+def test_settings_of_a_database_that_is_named_are_recorded_too(controller, tmp_path):
+    path = tmp_path / "changes.jsonl"
+    with OvsdbServer(tmp_path) as server:
+        server.bridge("leaf", 1, 3)
+        with recording(controller, path, "--db", server.target) as process:
+            # What is told first is usual: it is set anew until the recorder has been told of it.
+            numbers = iter(range(1, 4096))
+
+            def is_recorded() -> bool:
+                server.vsctl("set", "Port", "leaf-3", f"tag={next(numbers)}")
+                return path.is_file()
+
+            wait_until(is_recorded, process.pid, WAIT_S)
+            last = lines_of(process, path, 1)[-1]
+            assert (last["type"], last["resource"], last["property"]) == ("port", "1:3", "port.tag")
+            assert ended(process)[0] == 0
+    with recording(controller, path, "--db", "nonsense") as process:
+        _, errors = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 2
+        assert "--db: 'nonsense' is neither unix:PATH nor tcp:HOST:PORT" in errors
 
 
 def test_whoever_asks_it_to_end_more_than_once_is_told_the_same(controller, tmp_path):

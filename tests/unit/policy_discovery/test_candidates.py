@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from controller.policy_discovery.candidate_documents import (
     candidate_document,
     identified,
 )
+from controller.switch_templates.templates import read_templates
 from fed_controller import FedController
 from patience import wait_until
 
@@ -139,6 +141,7 @@ def test_one_that_is_accepted_is_a_file_and_what_was_said_of_it_is_kept(
     (id_,) = found(loop.until(found))
     answer = loop.decide("accept", id_)
     path = tmp_path / ACCEPTED_NAME / f"{id_}.json"
+    assert [each.name for each in path.parent.iterdir()] == [path.name], "labels are in no template"
     assert (answer["state"], answer["path"]) == ("accepted", str(path))
     written = json.loads(path.read_text())
     assert written["accepted_by"] == "ann" and len(written["policies"][0]["resources"]) == PORTS // 3
@@ -154,6 +157,26 @@ def test_one_that_is_accepted_is_a_file_and_what_was_said_of_it_is_kept(
         assert again.turn()[id_]["state"] == "new"
     finally:
         again.search.stop()
+
+
+def test_settings_that_stand_in_databases_are_a_template_beside_it(loop: Loop, tmp_path: Path) -> None:
+    settings = {"interface.mtu_request": "9000", "port.tag": "5", "port.lacp": "off"}
+    with (tmp_path / LOG_NAME).open("w") as log:
+        for number in range(3, PORTS + 1, 3):
+            for name, value in settings.items():
+                line = {"time": time.time(), "resource": f"1:{number}", "type": "port", "property": name}
+                log.write(json.dumps({**line, "old": "", "new": value}) + "\n")
+    known = loop.until(found)
+    (id_,) = (id_ for id_, each in found(known).items() if "port.tag" in each["properties"])
+    loop.decide("accept", id_)
+    path = tmp_path / ACCEPTED_NAME / f"{id_}.yaml"
+    (template,) = read_templates(path.read_bytes(), path.name)
+    assert template.select == "guard=on", "who has that label is known by it"
+    assert {(one.table, one.column): one.value for one in template.settings} == {
+        ("Interface", "mtu_request"): 9000,
+        ("Port", "tag"): 5,
+        ("Port", "lacp"): "off",
+    }
 
 
 def test_nothing_is_said_of_one_that_there_is_not_or_that_cannot_be_written(loop: Loop, tmp_path: Path) -> None:
