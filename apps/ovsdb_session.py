@@ -246,7 +246,7 @@ class _Connection:
         if more[-1:] != b"}":
             return  # a message is an object, so it is not all there
         try:
-            text = self._heard.decode()
+            text = self._heard.decode().lstrip()
             at = 0
             while at < len(text):
                 try:

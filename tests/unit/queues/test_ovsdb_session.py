@@ -159,21 +159,24 @@ def test_a_server_that_talks_nonsense_is_given_up(session, told, peer, said):
 
 def test_an_answer_may_come_in_pieces_and_an_echo_is_answered(session, told, peer):
     echoed = queue.SimpleQueue()
+    is_told = threading.Event()
 
     def answer(connection):
         asked = json.loads(connection.recv(1 << 20))
         assert asked["method"] == "monitor"
-        text = (
-            json.dumps({"id": "monitor", "error": None, "result": {"Port": {}}})
-            + ' {"method": "echo", "params": [], "id": "e"}'
-        )
-        for byte in text.encode():
-            connection.sendall(bytes((byte,)))
+        for text in (
+            json.dumps({"id": "monitor", "error": None, "result": {"Port": {}}}),
+            ' {"method": "echo", "params": [], "id": "e"}',
+        ):
+            for byte in text.encode():
+                connection.sendall(bytes((byte,)))
+            is_told.wait(WAIT_S)
         echoed.put(json.loads(connection.recv(1 << 20)))
         connection.recv(1 << 20)
 
     session(peer(answer).target)
     assert told.next(DatabaseRead).updates == {"Port": {}}
+    is_told.set()
     assert echoed.get(timeout=WAIT_S) == {"result": [], "error": None, "id": "e"}
 
 
