@@ -31,6 +31,7 @@ from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
 from controller.membership.events import HostRef
+from controller.membership.older_reports import OlderReports
 from controller.membership.tables import HostMembership, MemberHost, MemberPort, PortGroup
 from controller.membership.timers import TimerQueue
 from controller.wire.packets import RecordType
@@ -151,7 +152,8 @@ def test_no_other_thread_touches_a_core(tmp_path: Path) -> None:
 def alarm(due_s: float) -> HostMembership:
     """Return the timer of a membership, which falls due later than it was first armed for."""
     state = HostMembership(
-        PortGroup(MemberPort(1, 1), GROUP), MemberHost(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1))
+        PortGroup(MemberPort(1, 1, OlderReports()), GROUP),
+        MemberHost(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1)),
     )
     state.apply(RecordType.CHANGE_TO_EXCLUDE, (), due_s, 0.0)
     return state

@@ -22,12 +22,16 @@ from apps.multicast import MulticastApp
 from apps.switch_names import FILE_NAME
 from apps.unicast import UnicastApp
 from controller.effects import Notice
-from controller.events import Port, SwitchConnected, SwitchDisconnected
+from controller.events import Port, SwitchConnected, SwitchDescription, SwitchDisconnected
 from topology.events import SwitchUp
 
 POLICY = "version: 1\nswitches: {leaf4: {dpid: 4}}\ndiscovery: {switch_grace_s: 0}\n"
 PORTS = (Port(1, "p1", bytes(6), True, 1e9),)
 NOTICE = Notice("entries-repaired", "The flow entries of switch 4 differ.", (("dpid", 4),))
+
+
+def called(datapath: str) -> SwitchDescription:
+    return SwitchDescription("maker", "hardware", "software", "7", datapath)
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +92,8 @@ def test_what_a_switch_called_itself_is_known_after_a_restart_before_it_says_so_
     (tmp_path / "policy.yaml").write_text("version: 1\ndiscovery: {switch_grace_s: 0}\n")
     with running(DiscoveryApp) as app:
         come_and_go(app)
-        app.ask(lambda: app.described(4, "leaf4"))
-        app.ask(lambda: app.described(5, "None"))
+        app.ask(lambda: app.described(4, called("leaf4")))
+        app.ask(lambda: app.described(5, called("None")))
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {"0000000000000004": "leaf4"}
     with running(DiscoveryApp) as app:
         come_and_go(app)
@@ -107,9 +111,9 @@ def test_what_a_switch_called_itself_is_known_after_a_restart_before_it_says_so_
 def test_a_name_that_a_switch_gave_up_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\n")
     with running(DiscoveryApp) as app:
-        app.ask(lambda: app.described(4, "leaf4"))
+        app.ask(lambda: app.described(4, called("leaf4")))
         app.ask(app.ticked)
-        app.ask(lambda: app.described(4, "None"))
+        app.ask(lambda: app.described(4, called("None")))
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {}
 
 
@@ -120,7 +124,7 @@ def test_a_damaged_file_is_told_and_written_anew(
     (tmp_path / "policy.yaml").write_text("version: 1\n")
     (tmp_path / FILE_NAME).write_text(content)
     with running(DiscoveryApp) as app:
-        app.ask(lambda: app.described(4, "leaf4"))
+        app.ask(lambda: app.described(4, called("leaf4")))
     assert f"{FILE_NAME} cannot be read" in caplog.text
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {"0000000000000004": "leaf4"}
 
@@ -130,7 +134,7 @@ def test_a_file_that_cannot_be_written_is_told_until_it_can(tmp_path: Path) -> N
     with running(DiscoveryApp) as app:
         blocked = tmp_path / f"{FILE_NAME}.new"
         blocked.mkdir()
-        app.ask(lambda: app.described(4, "leaf4"))
+        app.ask(lambda: app.described(4, called("leaf4")))
         app.ask(app.ticked)
         assert "cannot be written" in app._names_file.fault
         blocked.rmdir()
