@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_app
 from apps.openflow.role import RoleRequests
 from apps.openflow.stats_app import StatsApp
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
+from apps.policy_file import PolicyReading
 from apps.state_dir import ActionLog, own_state_dir
 from apps.status_server import QuestionRefused
 from controller.allocation.events import ports_rated
@@ -132,6 +134,14 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             self.share.close()
         self.sinks.close()
 
+    def policy_was_read(self, reading: PolicyReading) -> None:
+        """Go by another policy, with as long between polls as is advised."""
+        if self.share is not None and not reading.errors:
+            self.share.configure(reading.policy.scaling)
+            monitor = self.share.scaling.paced(reading.policy.monitor)
+            reading = reading._replace(policy=replace(reading.policy, monitor=monitor))
+        super().policy_was_read(reading)
+
     def feed(self, event: Any) -> None:
         """Give the core one event, and have readers told what it changes."""
         super().feed(event)
@@ -237,13 +247,12 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
         return Busyness(load, time.process_time(), self.core.settings.outstanding, fill)
 
     def _heard_advice(self, heard: Any) -> None:
-        scaling = None if self.share is None else self.share.scaling
-        if scaling is None:
+        if self.share is None:
             return
         for told in heard.events:
             self.logger.info("%s: %s", told.kind, told.text)
             self.sections.events.add(time.time(), told.kind, told.text, severity=told.severity, state=told.state)
-        settings = scaling.heard(heard, self.core.settings)
+        settings = self.share.scaling.heard(heard, self.core.settings)
         if settings is not None:
             self._change(settings)
 
@@ -282,7 +291,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             for switch in list(schedule.switches.values())
         )
         share = None if self.share is None else ShareState(*self.share.figures)
-        advice = None if self.share is None or self.share.scaling is None else self.share.scaling.state()
+        advice = None if self.share is None else self.share.advice
         return Overview(switches, {**schedule.counters, **core.poller.counters}, share, advice)
 
     def _cpu_and_memory(self) -> dict[int, tuple[float | None, float | None]]:

@@ -44,6 +44,10 @@ class MonitorScaling:
         former, self._pace = self._pace, heard.pace
         return paced(settings, former, heard.pace)
 
+    def paced(self, settings: Monitor) -> Monitor:
+        """Return settings of the policy with the times between polls that are to be waited now."""
+        return paced(settings, 1, self._pace)
+
 
 def paced(settings: Monitor, former: int, pace: int) -> Monitor:
     """Return settings with other times between polls, all of them by the same factor."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import logging
 
     from apps.cluster.scaling_thread import Busyness, ScalingHeard, ScalingThread
+    from apps.exporters.sink import ScalingState
     from controller.cluster.shares import ShareFigures
     from controller.snapshot.log import DocumentLog
 
@@ -70,20 +71,19 @@ class MonitorShare:
         self.ask = self._thread.ask
         self.pages = {PATH: MetricTargets(self.ask, self.fabric).page}
         place = mine.monitor, mine.incarnation, mine.fabric
-        self.scaling = MonitorScaling() if policy.scaling.mode != OFF else None
-        self._scaling = self._advice(policy.scaling, place, busyness, hear, logger)
+        self.scaling = MonitorScaling()
+        self._advised = partial(self._advice, place, busyness, hear, logger)
+        self._scaling = self._advised(policy.scaling) if policy.scaling.mode != OFF else None
 
     def _advice(
         self,
-        settings: ScalingSettings,
         place: tuple[str, str, str],
         busyness: Callable[[], Busyness],
         hear: Callable[[ScalingHeard], object],
         logger: logging.Logger,
-    ) -> ScalingThread | None:
-        """Return what takes part in advice, None where there is to be none."""
-        if settings.mode == OFF:
-            return None
+        settings: ScalingSettings,
+    ) -> ScalingThread:
+        """Return what takes part in advice."""
         from apps.cluster.monitor_orders import carry_out
         from apps.cluster.scaling_orders import ScalingOrders
         from apps.cluster.scaling_thread import ScalingPlace, ScalingThread
@@ -102,6 +102,19 @@ class MonitorShare:
         self._thread.start()
         if self._scaling is not None:
             self._scaling.start()
+
+    def configure(self, settings: ScalingSettings) -> None:
+        """Have other settings of advice, from the end of the interval on."""
+        if self._scaling is not None:
+            self._scaling.configure(settings)
+        elif settings.mode != OFF:
+            self._scaling = self._advised(settings)
+            self._scaling.start()
+
+    @property
+    def advice(self) -> ScalingState | None:
+        """What outputs tell of advice; None where this monitor takes no part in it."""
+        return None if self._scaling is None else self.scaling.state()
 
     def close(self) -> None:
         """Give the lease back, and end."""
@@ -124,8 +137,7 @@ class MonitorShare:
 
     def sections(self) -> dict[str, DocumentLog[Any]]:
         """Return what readers follow, by name."""
-        advice = {} if self.scaling is None else {"scaling": self.scaling.section}
-        return {"monitors": self.section, **advice}
+        return {"monitors": self.section, "scaling": self.scaling.section}
 
     def refresh(self) -> None:
         """Have readers of `section` told what is otherwise."""

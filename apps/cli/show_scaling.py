@@ -17,7 +17,7 @@ def scaling_rows(interval: Fields, called: SnapshotNames) -> Iterator[Row]:
     advised = str(text(interval.get("wanted")))
     if wanted_pace not in (None, pace):
         advised = f"{wanted_pace} x the time between polls"
-    remarks = interval.get("gap") or interval.get("withheld") or interval.get("rule")
+    remarks = next(filter(None, map(interval.get, ("gap", "outcome", "withheld", "rule"))), None)
     yield (
         called.clock(interval.get("ended_s")),
         text(interval.get("monitors")),
@@ -26,5 +26,5 @@ def scaling_rows(interval: Fields, called: SnapshotNames) -> Iterator[Row]:
         text(interval.get("skipped")),
         text(interval.get("slo")),
         advised + (" (ordered)" if interval.get("is_ordered") else ""),
-        text(remarks or None),
+        text(remarks),
     )

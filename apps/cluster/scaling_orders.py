@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from apps.cluster.monitor_orders import Order
-from apps.cluster.scaling_command import run_scaling_command
+from apps.cluster.scaling_command import ScalingProgram
 from apps.system import system_threading
 from controller.cluster.draining import draining, undraining
 from controller.cluster.monitor_states import MonitorState
@@ -37,6 +37,11 @@ class ScalingOrders:
         The program and its first arguments; none where it is empty.
     drain_limit_s, retry_s
         `DRAIN_LIMIT_S` and `RETRY_S`, unless it is a test.
+
+    Attributes
+    ----------
+    command
+        As above; it may be another one from the next run on.
     """
 
     def __init__(
@@ -47,9 +52,10 @@ class ScalingOrders:
         drain_limit_s: float = DRAIN_LIMIT_S,
         retry_s: float = RETRY_S,
     ) -> None:
+        self.command = tuple(command)
         self._order = order
         self._monitors = monitors
-        self._command = tuple(command)
+        self._program = ScalingProgram()
         self._drain_limit_s = drain_limit_s
         self._retry_s = retry_s
         self._pause = system_threading.Event()
@@ -65,23 +71,44 @@ class ScalingOrders:
         able = [name for name, state in states.items() if not state.drained and not state.divides]
         return sorted(able, reverse=True)[:-change] if change else []
 
-    def carry_out(self, advised: Advised, chosen: Sequence[str]) -> list[str]:
-        """Do what is advised with the monitors that were chosen; return what went wrong, as sentences."""
+    def prepare(self, advised: Advised, chosen: Sequence[str]) -> tuple[bool, list[str]]:
+        """Drain the monitors that were chosen, or have them take their part again.
+
+        Return whether the program is to be run then, and what went wrong, as sentences.
+        """
         count, wanted = advised.monitors, advised.wanted or advised.monitors
         if wanted > count:
             problems = [problem for name in chosen if (problem := self._ordered(undraining, name))]
-            enough = len(chosen) == wanted - count and not problems
-            return [] if enough else [*problems, *self._run(wanted, ())]
-        return self._shrink(wanted, chosen) if wanted < count else []
+            lacks = len(chosen) < wanted - count or bool(problems)
+            if lacks and not self.command:
+                problems.append("No program is named that starts monitors (scaling.command).")
+            return lacks and bool(self.command), problems
+        if wanted == count or not chosen:
+            return False, []
+        problems = self._shrink(chosen)
+        return not problems and bool(self.command), problems
 
-    def _shrink(self, wanted: int, chosen: Sequence[str]) -> list[str]:
-        """Drain monitors; the program ends them when they have no switch.
+    def run(self, wanted: int, drained: Sequence[str]) -> str:
+        """Run the program and return why it failed, as a sentence; '' where it did not."""
+        problem = self._program.run((*self.command, TIER, str(wanted)), drained, COMMAND_LIMIT_S)
+        return f"{problem}." if problem else ""
+
+    def left(self, wanted: int, drained: Sequence[str]) -> list[str] | None:
+        """Return which of the monitors that were drained may still be ended; None where nothing is left to be done.
+
+        One that polls again, for somebody had it do so, is not to be ended.
+        """
+        states = self._monitors()
+        if drained:
+            return [name for name in drained if name in states and not self._polls(name)] or None
+        return [] if sum(not state.drained for state in states.values()) < wanted else None
+
+    def _shrink(self, chosen: Sequence[str]) -> list[str]:
+        """Drain monitors, and wait until they have no switch.
 
         What fails is tried again for a while. After that all have their part again: the pool is as it was, and the
         next advice is no other than this one.
         """
-        if not chosen:
-            return []
         deadline_s = time.monotonic() + self._drain_limit_s
         problems = self._drain(chosen, deadline_s)
         while not problems and (busy := [name for name in chosen if self._polls(name)]):
@@ -89,7 +116,7 @@ class ScalingOrders:
                 problems = [f"{', '.join(busy)} still has switches {self._drain_limit_s:g} s after it was drained."]
             self._pause.wait(LOOK_S)
         if not problems:
-            return self._run(wanted, chosen)
+            return []
         left = {name: problem for name in chosen if (problem := self._ordered(undraining, name))}
         return [*problems, *(f"{name} may be drained still. {problem}" for name, problem in left.items())]
 
@@ -110,9 +137,3 @@ class ScalingOrders:
 
     def _ordered(self, order: Order, name: str) -> str:
         return str(self._order(order, name).get("error", ""))
-
-    def _run(self, wanted: int, drained: Sequence[str]) -> list[str]:
-        if not self._command:
-            return [] if drained else ["No program is named that starts monitors (scaling.command)."]
-        problem = run_scaling_command((*self._command, TIER, str(wanted)), drained, COMMAND_LIMIT_S)
-        return [f"{problem}."] if problem else []

@@ -13,15 +13,17 @@ from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
-from apps.cluster.scaling_orders import ScalingOrders
+from apps.cluster.scaling_command import KILLED_S
+from apps.cluster.scaling_orders import COMMAND_LIMIT_S, DRAIN_LIMIT_S, ScalingOrders
 from apps.cluster.scaling_shown import read_said, said_slot
+from apps.cluster.scaling_work import ScalingWork, WorkTold
 from apps.cluster.store_reading import Ask, StoreSilent, read_below
 from apps.system import system_threading
 from controller.cluster.engine import Committed, Delete, KeyCondition, KeyValue, PutKey, Transaction
 from controller.cluster.keys import Keys, read_epoch, read_leader, read_present
 from controller.cluster.monitor_states import MonitorsSeen
 from controller.cluster.share_records import read_manager
-from controller.config.scaling_settings import APPLY, ScalingSettings
+from controller.config.scaling_settings import APPLY, OFF, ScalingSettings
 from controller.performance.poll_load import PollLoadReading
 from controller.scaling.advised import Advised, advice_text
 from controller.scaling.advisor import MOST_PACE, Advisor, AdvisorSettings, PoolInterval
@@ -39,6 +41,9 @@ GRACE_PART = 0.1
 
 CLOCK_S = 0.5
 """By how much an interval may be shorter or longer than it should be by the clock that never steps."""
+
+BEGUN_S = DRAIN_LIMIT_S + COMMAND_LIMIT_S + KILLED_S
+"""How long what a monitor has begun may go on that is gone since."""
 
 
 class Busyness(NamedTuple):
@@ -126,7 +131,7 @@ class ScalingThread:
         hear: Callable[[ScalingHeard], object],
         logger: logging.Logger,
     ) -> None:
-        self._settings = settings
+        self._settings = self._given = settings
         self._place = place
         self._keys = Keys(place.fabric)
         self._ask = ask
@@ -140,7 +145,9 @@ class ScalingThread:
         self._pace = 1
         self._early: frozenset[str] = frozenset()
         self._text = ""
-        self._doing = system_threading.Thread()
+        self._ratio: float | None = None
+        self._fence: KeyCondition | None = None
+        self._work = ScalingWork(orders, self._may_act, self._done)
         self._has_ended = system_threading.Event()
 
     def start(self) -> None:
@@ -150,6 +157,14 @@ class ScalingThread:
     def close(self) -> None:
         """End as soon as what is under way is done."""
         self._has_ended.set()
+        self._work.drop()
+
+    def configure(self, settings: ScalingSettings) -> None:
+        """Go by other settings from the end of the interval on; at once by the program, and where nothing is done."""
+        self._given = settings
+        self._orders.command = settings.command
+        if settings.mode != APPLY:
+            self._work.drop()
 
     # On the thread
 
@@ -160,6 +175,10 @@ class ScalingThread:
         self._follow()
         while self._waited_for_end((number + 1) * interval_s, number):
             now, now_s = self._busyness(), time.monotonic()
+            if self._renewed() and interval_s != self._settings.interval_s:
+                interval_s = self._settings.interval_s
+                before, before_s, number, is_whole = now, now_s, int(time.time() // interval_s), False
+                continue
             elapsed_s = now_s - before_s
             is_whole = is_whole and abs(elapsed_s - interval_s) < CLOCK_S + 0.01 * interval_s
             load = member_load(
@@ -168,6 +187,9 @@ class ScalingThread:
                 *(now.places, now.backlog),
             )
             before, before_s = now, now_s
+            if self._settings.mode == OFF:
+                number = int(time.time() // interval_s)
+                continue
             key = f"{self._keys.scaling_loads}{self._place.monitor}"
             self._ask(Transaction((), (PutKey(key, load.text()),), True))
             pace = self._pace
@@ -182,6 +204,15 @@ class ScalingThread:
             following = int(time.time() // interval_s)
             is_whole = following == number + 1 and pace == self._pace
             number = following
+
+    def _renewed(self) -> bool:
+        """Go by the settings that were given; tell whether they are others."""
+        given, former = self._given, self._settings
+        if given == former:
+            return False
+        self._settings, self._advisor = given, None
+        self._grace_s = min(GRACE_S, GRACE_PART * given.interval_s)
+        return True
 
     def _waited(self, until_s: float) -> bool:
         """Wait until a time of the day; False where this is to end."""
@@ -209,7 +240,8 @@ class ScalingThread:
 
     def _look(self, number: int) -> None:
         if self._divides():
-            self._advise(number)
+            with self._work.held() as is_free:
+                self._advise(number, is_free)
             return
         self._advisor = None
         if self._waited(time.time() + self._grace_s):
@@ -231,7 +263,7 @@ class ScalingThread:
 
     # Of the one that divides
 
-    def _advise(self, number: int) -> None:
+    def _advise(self, number: int, is_free: bool) -> None:
         keys, seen = self._keys, self._monitors()
         manager = read_below(self._ask, keys.manager)[1]
         record = read_manager(manager[0].value) if manager else None
@@ -252,9 +284,9 @@ class ScalingThread:
         drained = frozenset(name for name, state in seen.states.items() if state.drained)
         pace = self._read_pace(held)
         at_work = frozenset(seen.states) - drained
-        (disturbed, beside), early = self._around(seen), self._early
+        said = read_said(each for key, each in held.items() if key.startswith(keys.scaling_said))
+        (disturbed, beside), early = self._around(seen, said, is_free), self._early
         advised = self._advisor.take(PoolInterval(number, loads, at_work, drained, pace, disturbed, beside, early))
-        edits.append(PutKey(f"{keys.scaling_said}{said_slot(number)}", advised.text()))
         edits.append(PutKey(keys.scaling_table, self._advisor.table()))
         noted = {
             key.removeprefix(keys.scaling_drained): each.value
@@ -264,51 +296,75 @@ class ScalingThread:
         runs = {name: load.incarnation for name, load in loads.items()}
         spare = frozenset(name for name, run in noted.items() if name in drained and runs.get(name) == run)
         chosen = self._orders.chosen(advised, spare) if advised.is_ordered else []
-        if not self._doing.is_alive():
+        goes_on = is_free and self._work.goes_on(advised, chosen)
+        begins, ending = advised.is_ordered and not goes_on, sorted(spare - self._work.ended - set(chosen))
+        if advised.wanted is None or advised.wanted > advised.monitors or goes_on or not self._settings.command:
+            ending = []
+        if not begins and not (self._settings.mode == APPLY and self._advisor.may_act(number)):
+            ending = []
+        advised = self._with_outcome(advised, begins or bool(ending), is_free)
+        edits.append(PutKey(f"{keys.scaling_said}{said_slot(number)}", advised.text()))
+        if is_free:
             edits += [Delete(f"{keys.scaling_drained}{name}") for name in noted.keys() - spare - set(chosen)]
-        if (advised.wanted or advised.monitors) < advised.monitors:
+        if begins and (advised.wanted or advised.monitors) < advised.monitors:
             edits += [PutKey(f"{keys.scaling_drained}{name}", runs[name]) for name in chosen]
         if advised.is_ordered and advised.wanted_pace not in (None, pace):
             edits.append(PutKey(keys.scaling_pace, str(advised.wanted_pace)))
-        fence = KeyCondition(keys.manager, manager[0].revision)
-        if type(self._ask(Transaction((fence,), tuple(edits)))) is not Committed:
+        self._fence = KeyCondition(keys.manager, manager[0].revision)
+        if type(self._ask(Transaction((self._fence,), tuple(edits)))) is not Committed:
             self._advisor = None
             self._logger.warning("What is advised could not be put into the store: nothing is done.")
             return
         self._pace = advised.wanted_pace or pace if advised.is_ordered else pace
-        said = read_said(each for key, each in held.items() if key.startswith(keys.scaling_said))
-        self._tell(advised, chosen, said, events)
+        self._tell(advised, said, events)
+        if begins or ending:
+            self._work.begin(advised, chosen, ending)
 
-    def _tell(self, advised: Advised, chosen: list[str], said: list[Advised], events: list[ScalingTold]) -> None:
-        """Have operators told, and see to what is to be done."""
+    def _with_outcome(self, advised: Advised, begins: bool, is_free: bool) -> Advised:
+        """Return what is said with what becomes of what is to be done, now or since an interval before."""
+        waiting = self._work.waiting
+        if begins:
+            return advised._replace(begun_s=round(time.time(), 3))
+        if waiting is None or not is_free:
+            return advised
+        withheld = "" if advised.is_change else advised.withheld
+        return advised._replace(outcome=waiting.outcome, withheld=withheld)
+
+    def _tell(self, advised: Advised, said: list[Advised], events: list[ScalingTold]) -> None:
+        """Have operators told."""
         text = advice_text(advised)
         kept = advised.gap or str((advised.wanted, advised.wanted_pace, advised.withheld))
         if kept != self._text and (advised.is_change or self._text):
             severity = Severity.WARNING if advised.is_met is False else Severity.INFO
             events.append(ScalingTold("scaling-advice", text, severity))
         self._text = kept
-        ratio = None if self._advisor is None else self._advisor.met_ratio
-        self._hear(ScalingHeard((*said, advised), tuple(events), self._pace, ratio))
-        if not advised.is_ordered:
-            return
-        wanted = advised.wanted or advised.monitors
-        more, fewer = wanted > advised.monitors, wanted < advised.monitors
-        action = "start" if more else "drain" if fewer else "rarer" if self._pace > advised.pace else "oftener"
-        self._doing = system_threading.Thread(
-            target=self._do, args=(advised, chosen, action, ratio), name="scaling-order", daemon=True
-        )
-        self._doing.start()
+        self._ratio = None if self._advisor is None else self._advisor.met_ratio
+        self._hear(ScalingHeard((*said, advised), tuple(events), self._pace, self._ratio))
 
-    def _do(self, advised: Advised, chosen: list[str], action: str, ratio: float | None) -> None:
-        """See to what is advised, on a thread of its own: monitors that hand over, and programs, take their time."""
-        problems = self._orders.carry_out(advised, chosen)
-        told = [
+    def _may_act(self) -> bool | None:
+        """Tell whether this run of the monitor divides still, as the store says; None where that is silent."""
+        try:
+            manager = read_below(self._ask, self._keys.manager)[1]
+        except StoreSilent:
+            return None
+        record = read_manager(manager[0].value) if manager else None
+        return record is not None and record.incarnation == self._place.incarnation
+
+    def _done(self, told: WorkTold) -> None:
+        """Say what has become of what is being done; on the thread that does it."""
+        advised = told.advised
+        if self._fence is not None:
+            put = PutKey(f"{self._keys.scaling_said}{said_slot(advised.number)}", advised.text())
+            self._ask(Transaction((self._fence,), (put,)))
+        events = [
             ScalingTold("scaling-failed", f"What is advised was not done: {each}", Severity.WARNING)
-            for each in problems
+            for each in told.problems
         ]
-        done = ScalingTold("scaling-done", f"Done as advised. {advice_text(advised)}")
-        outcome = tuple(told) or (done,)
-        self._hear(ScalingHeard((), outcome, self._pace, ratio, ("failed" if problems else action,)))
+        if told.is_over and not told.problems:
+            events.append(ScalingTold("scaling-done", f"Done as advised. {advice_text(advised)}"))
+        done = () if not told.is_over else (_action(advised),)
+        actions = ("failed",) if told.problems else done
+        self._hear(ScalingHeard((advised,), tuple(events), self._pace, self._ratio, actions))
 
     def _made(self, held: dict[str, KeyValue], events: list[ScalingTold], edits: list[PutKey | Delete]) -> Advisor:
         """Return an advisor that knows what the one before it knew; a table that makes no sense is left aside."""
@@ -331,9 +387,11 @@ class ScalingThread:
             edits.append(PutKey(keys.scaling_broken, (table.value if table else "")[: 1 << 18]))
             return Advisor(settings, chance)
 
-    def _around(self, seen: MonitorsSeen) -> tuple[str, frozenset[str]]:
+    def _around(self, seen: MonitorsSeen, said: list[Advised], is_free: bool) -> tuple[str, frozenset[str]]:
         """Return what is being changed by others, as a sentence, and which monitors are beside who leads."""
-        if self._doing.is_alive():
+        now_s = time.time()
+        begun = any(each.begun_s is not None and 0 <= now_s - each.begun_s < BEGUN_S for each in said)
+        if begun or not is_free:
             return "What was advised before is still being done.", frozenset()
         if seen.unowned:
             which = "1 switch has" if seen.unowned == 1 else f"{seen.unowned} switches have"
@@ -354,6 +412,14 @@ class ScalingThread:
             return "", frozenset()
         hosts = {_host(leader.peer), _host(present.metrics)} - {""}
         return "", frozenset(name for name, state in seen.states.items() if _host(state.metrics) in hosts)
+
+
+def _action(advised: Advised) -> str:
+    """Return what is done as one word."""
+    wanted = advised.wanted or advised.monitors
+    if advised.wanted_pace not in (None, advised.pace):
+        return "rarer" if (advised.wanted_pace or 1) > advised.pace else "oftener"
+    return "start" if wanted > advised.monitors else "drain"
 
 
 def _host(place: str) -> str:

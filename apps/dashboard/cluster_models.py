@@ -94,5 +94,9 @@ class ScalingModel(Identified):
     placement: str | None = Field(
         default=None, description="Which monitor would be better on another machine, if so."
     )
+    outcome: str | None = Field(
+        default=None, description="What became of what was to be done, and when it is tried again, if so."
+    )
+    begun_s: Time = Field(default=None, description="Since when it is being done, if so.")
     text: str | None = Field(default=None, description="The advice as a sentence.")
     learners: list[LearnerModel] | None = Field(default=None, description="What each learner would have.")

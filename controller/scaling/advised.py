@@ -43,6 +43,10 @@ class Advised(NamedTuple):
         What each learner would have: monitors.
     placement
         Which monitor would be better on another machine, as a sentence; '' for none.
+    outcome
+        What became of what was to be done, in sentences; '' where nothing was, or nothing is known yet.
+    begun_s
+        Since when it is being done, in seconds since 1970; None where it is not.
     """
 
     number: int
@@ -70,6 +74,8 @@ class Advised(NamedTuple):
     is_ordered: bool = False
     others: Mapping[str, int] = {}
     placement: str = ""
+    outcome: str = ""
+    begun_s: float | None = None
 
     @property
     def is_change(self) -> bool:
@@ -90,8 +96,9 @@ def read_advised(text: str) -> Advised | None:
         return None
     whole = (advised.number, advised.interval_s, advised.monitors, advised.drained, advised.pace)
     measured = (advised.load, advised.usage, advised.lateness)
-    other = (advised.load_before, advised.expected_lateness, advised.wanted, advised.wanted_pace)
-    texts = (advised.gap, advised.scarcest, advised.learner, advised.rule, advised.withheld, advised.placement)
+    other = (advised.load_before, advised.expected_lateness, advised.wanted, advised.wanted_pace, advised.begun_s)
+    reasons = (advised.gap, advised.learner, advised.rule, advised.withheld)
+    texts = (*reasons, advised.scarcest, advised.placement, advised.outcome)
     makes_sense = (
         all(type(value) is int for value in (*whole, advised.skipped, advised.given_up))
         and (bool(advised.gap) or None not in measured)
@@ -105,21 +112,20 @@ def read_advised(text: str) -> Advised | None:
 
 def advice_text(advised: Advised) -> str:
     """Return what is advised as a sentence."""
+    last = "".join(f" {each}" for each in (advised.placement, advised.outcome) if each)
     if advised.gap:
-        return f"Nothing is advised: {advised.gap}"
+        return f"Nothing is advised: {advised.gap}{last}"
     if not advised.is_change:
-        placement = f" {advised.placement}" if advised.placement else ""
-        return f"{_monitors(advised.monitors)} are as many as are needed ({_state(advised)}).{placement}"
+        return f"{_monitors(advised.monitors)} are as many as are needed ({_state(advised)}).{last}"
     cost = f"; {abs(advised.cost_h):g} monitor hours a day {'more' if advised.cost_h > 0 else 'fewer'}"
     what = f"{_monitors(advised.wanted or 0)} in the place of {advised.monitors}"
     if advised.wanted_pace != advised.pace:
         what, cost = f"{_pace(advised.wanted_pace or 1)} in the place of {_pace(advised.pace)}", ""
     late = f"{advised.expected_lateness:.3f} of an interval between polls" if advised.expected_lateness else "unknown"
     withheld = f" Not acted on: {advised.withheld}" if advised.withheld else ""
-    withheld += f" {advised.placement}" if advised.placement else ""
     return (
         f"Advice: {what} ({_state(advised)}; {advised.learner}: {advised.rule}). 99 of 100 polls would then be late "
-        f"by at most {late}{cost}.{withheld}"
+        f"by at most {late}{cost}.{withheld}{last}"
     )
 
 

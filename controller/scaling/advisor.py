@@ -104,6 +104,8 @@ class Advisor:
         self.learners = {name: make_learner(name, chance, settings.parameters) for name in LEARNERS}
         table = table or AdvisorTable()
         taught(self.learners, table)
+        if table.interval_s not in (None, settings.interval_s):
+            table = AdvisorTable()  # whose numbers are of other intervals
         self._loads = dict(table.loads[-REMEMBERED_INTERVALS:])
         self._met = deque(table.met, JUDGED_INTERVALS)
         self._acted = table.acted
@@ -121,8 +123,13 @@ class Advisor:
 
     def table(self) -> str:
         """Return what is to outlast this process, as text of at most `TABLE_BYTES`."""
-        known = AdvisorTable(tuple(self._loads.items()), tuple(self._met), self._acted, self._period)
+        past = tuple(self._loads.items()), tuple(self._met), self._acted, self._period
+        known = AdvisorTable(*past, interval_s=self.settings.interval_s)
         return fitting(known, self.learners, self.settings.learner)
+
+    def may_act(self, number: int) -> bool:
+        """Tell whether something may be done after an interval, since nothing was done shortly before."""
+        return self._acted is None or not 0 <= number - self._acted < APART_INTERVALS
 
     def take(self, interval: PoolInterval) -> Advised:
         """Take in an interval and return what follows from it."""
@@ -247,11 +254,15 @@ class Advisor:
         pace, count = interval.pace, said.monitors
         load, change = reading.tiers[0].load, 0 if held is None else held.change
         rule = "" if advice is None else advice.reason
-        lacking = self.settings.bounds.least - count
+        lacking, spare = self.settings.bounds.least - count, count - self.settings.bounds.limit
         if lacking > max(change, 0):
             rule = f"there are to be at least {self.settings.bounds.least} monitors"
             said = said._replace(rule=rule, wanted=count + lacking, cost_h=24.0 * lacking)
             return self._ordered(said, load / (count + lacking), interval)
+        if spare > max(-change, 0):
+            rule = f"there are to be at most {self.settings.bounds.limit} monitors"
+            said = said._replace(rule=rule, wanted=count - spare, cost_h=-24.0 * spare)
+            return self._ordered(said, load / (count - spare), interval)
         if advice is not None and advice.change > 0 and held is None:
             if pace >= MOST_PACE:
                 return said._replace(rule=f"{rule}, and neither monitors nor time between polls are left")
@@ -276,9 +287,8 @@ class Advisor:
         said = said._replace(expected_lateness=expected)
         if not self.settings.applies:
             return said
-        since = None if self._acted is None else interval.number - self._acted
-        if since is not None and 0 <= since < APART_INTERVALS:
-            ago = "in the interval before" if since == 1 else "in this interval"
+        if not self.may_act(interval.number):
+            ago = "in this interval" if self._acted == interval.number else "in the interval before"
             return said._replace(withheld=f"Something was done {ago} already.")
         self._acted = interval.number
         return said._replace(is_ordered=True)

@@ -37,6 +37,8 @@ class AdvisorTable(NamedTuple):
         After how many intervals loads repeat; None where none is known.
     learnt
         By learner what it has learnt.
+    interval_s
+        How long the intervals are; None where that is not known, and they are as long as now.
     """
 
     loads: tuple[tuple[int, float], ...] = ()
@@ -44,6 +46,7 @@ class AdvisorTable(NamedTuple):
     acted: int | None = None
     period: int | None = None
     learnt: Mapping[str, Any] = {}
+    interval_s: int | None = None
 
 
 def fitting(table: AdvisorTable, learners: Mapping[str, Learner], first: str) -> str:
@@ -83,8 +86,9 @@ def read_table(text: str) -> AdvisorTable:
         if found["version"] != VERSION:
             raise TableBroken(f"it is of version {found['version']}, and {VERSION} is read")
         loads = tuple((int(number), float(load)) for number, load in found["loads"])
-        acted, period = (None if found[name] is None else int(found[name]) for name in ("acted", "period"))
-        table = AdvisorTable(loads, tuple(map(bool, found["met"])), acted, period, dict(found["learnt"]))
+        numbers = (found["acted"], found["period"], found.get("interval_s"))
+        acted, period, interval_s = (None if number is None else int(number) for number in numbers)
+        table = AdvisorTable(loads, tuple(map(bool, found["met"])), acted, period, dict(found["learnt"]), interval_s)
     except TableBroken:
         raise
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from apps.cluster.etcd import Access, EtcdEngine
-from apps.cluster.scaling_command import run_scaling_command
 from apps.cluster.scaling_feed import ScalingFeed
 from apps.cluster.scaling_orders import ScalingOrders
 from apps.cluster.scaling_shown import KEPT, ScalingSection
-from apps.cluster.scaling_thread import Busyness, ScalingHeard, ScalingPlace, ScalingThread
+from apps.cluster.scaling_thread import BEGUN_S, Busyness, ScalingHeard, ScalingPlace, ScalingThread
 from apps.cluster.store_reading import read_below
 from apps.monitor_scaling import MonitorScaling, paced
-from controller.cluster.draining import draining
 from controller.cluster.engine import Engine, PutKey, Reply, Request, Silent
 from controller.cluster.engine import Transaction as StoreTransaction
 from controller.cluster.keys import Keys, Leader, Present
@@ -31,12 +29,18 @@ from controller.cluster.share_records import Manager
 from controller.config.scaling_settings import ScalingSettings
 from controller.config.settings import ClassIntervals, Monitor
 from controller.performance.poll_load import PollLoadReading
-from controller.scaling.advised import Advised
+from controller.scaling.advised import Advised, read_advised
 from controller.scaling.loads import MemberLoad
+from patience import wait_until
 
 FABRIC = "scaled"
 KEYS = Keys(FABRIC)
 PATIENCE_S = 20.0
+
+
+def waited(reached: Callable[[], Any]) -> None:
+    """Wait until something is so, for what this process and those it began have to do."""
+    wait_until(reached, os.getpid(), PATIENCE_S)
 
 
 def state(*, divides: bool = False, drained: bool = False, leaving: int = 0, switches: int = 10) -> MonitorState:
@@ -60,7 +64,7 @@ class Pool:
 
     def made(self) -> ScalingThread:
         orders = ScalingOrders(lambda order, name: {}, lambda: self.states, ())
-        orders.carry_out = lambda advised, chosen: self.done.append(advised) or []  # type: ignore[method-assign]
+        orders.prepare = lambda advised, chosen: self.done.append(advised) or (False, [])  # type: ignore[method-assign]
         return ScalingThread(
             *(self.settings, ScalingPlace("m1", "run-1", FABRIC), self.ask),
             lambda: MonitorsSeen(self.states, self.unowned),
@@ -77,17 +81,14 @@ class Pool:
     def held(self) -> Mapping[str, str]:
         return {each.key: each.value for each in read_below(self.ask, KEYS.scaling)[1]}
 
-    def goes(self, number: int, usage: float, pace: int = 1) -> Advised:
-        """Have an interval pass in which each is so busy; return what is said of it."""
+    def goes(self, number: int, usage: float, pace: int = 1, *, is_waited_for: bool = True) -> Advised:
+        """Have an interval pass in which each is so busy, and wait for what is done; return what is said of it."""
         for name in self.states:
             load = MemberLoad(number, 300, f"run-{name[1:]}", True, pace, usage, 0.1, 0.0, 1000, 0, 0, {20: 1000})
             self.put(f"{KEYS.scaling_loads}{name}", load.text())
         self.heard.clear()
         self.thread._look(number)
-        deadline_s = time.monotonic() + PATIENCE_S
-        while self.thread._doing.is_alive():
-            assert time.monotonic() < deadline_s
-            self.thread._doing.join(1.0)
+        waited(lambda: not is_waited_for or self.thread._work.waiting is None)
         return self.heard[0].said[-1]
 
     def events(self) -> list[str]:
@@ -118,7 +119,7 @@ def test_what_is_advised_is_in_the_store_told_and_done() -> None:
     assert [heard.actions for heard in pool.heard] == [(), ("start",)]
     assert json.loads(pool.held()[f"{KEYS.scaling_said}007"])["wanted"] == 4
     assert pool.goes(8, 0.95).withheld and len(pool.done) == 1, "not twice within two intervals"
-    assert pool.heard[0].said[0] == said
+    assert pool.heard[0].said[0] == said._replace(begun_s=None, outcome="It was done.")
 
 
 def test_one_that_does_not_divide_reads_what_is_said() -> None:
@@ -127,7 +128,7 @@ def test_one_that_does_not_divide_reads_what_is_said() -> None:
     pool.states = {"m1": state(), "m2": state(divides=True), "m3": state()}
     pool.heard.clear()
     pool.thread._follow()
-    assert pool.heard == [ScalingHeard((said,), (), 1)]
+    assert pool.heard == [ScalingHeard((said._replace(begun_s=None, outcome="It was done."),), (), 1)]
 
 
 def test_one_that_was_replaced_says_nothing() -> None:
@@ -246,55 +247,8 @@ def test_a_store_that_is_silent_costs_an_interval_and_nothing_else(monkeypatch: 
     monkeypatch.setattr(pool, "ask", silent)
     pool.thread = pool.made()
     pool.heard.clear()
-    pool.thread._advise(7)
+    pool.thread._advise(7, True)
     assert len(transactions) == 1 and pool.done == [] and pool.heard == []
-
-
-class Ordered:
-    """Orders over monitors that obey at once."""
-
-    def __init__(self, tmp_path: Path, **states: MonitorState) -> None:
-        self.states = dict(states)
-        self.asked: list[tuple[str, str]] = []
-        self.path = tmp_path / "ran"
-        drained = "os.environ['VSRT_SCALING_DRAINED']"
-        program = f"import os, sys; open(sys.argv[1], 'a').write(' '.join(sys.argv[2:]) + '|' + {drained})"
-        self.orders = ScalingOrders(self.order, lambda: self.states, (sys.executable, "-c", program, str(self.path)))
-
-    def order(self, order: Any, name: str) -> dict[str, Any]:
-        is_drain = order is draining
-        self.asked.append(("drain" if is_drain else "undrain", name))
-        self.states[name] = state(drained=is_drain)
-        return {"monitor": name}
-
-    def does(self, advised: Advised, *spare: str) -> list[str]:
-        return self.orders.carry_out(advised, self.orders.chosen(advised, frozenset(spare)))
-
-    def ran(self) -> str:
-        return self.path.read_text() if self.path.exists() else ""
-
-
-def change(monitors: int, wanted: int) -> Advised:
-    known = Advised(7, 300, monitors, 0, 1, load=1.5, usage=0.5, lateness=0.01, scarcest="processor")
-    return known._replace(wanted=wanted, wanted_pace=1, is_ordered=True)
-
-
-def test_the_program_is_told_how_many_there_shall_be(tmp_path: Path) -> None:
-    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state())
-    assert ordered.does(change(2, 4)) == []
-    assert (ordered.ran(), ordered.asked) == ("monitors 4|", [])
-
-
-def test_a_monitor_that_was_drained_takes_its_part_again_before_one_is_started(tmp_path: Path) -> None:
-    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state(), m3=state(drained=True))
-    assert ordered.does(change(2, 3), "m3") == []
-    assert (ordered.ran(), ordered.asked) == ("", [("undrain", "m3")])
-
-
-def test_a_monitor_that_an_operator_drained_is_left_alone(tmp_path: Path) -> None:
-    ordered = Ordered(tmp_path, m1=state(divides=True), m2=state(), m3=state(drained=True))
-    assert ordered.does(change(2, 3)) == []
-    assert (ordered.ran(), ordered.asked) == ("monitors 3|", [])
 
 
 def test_which_run_was_drained_for_advice_is_in_the_store_until_it_has_its_part_again(
@@ -304,100 +258,92 @@ def test_which_run_was_drained_for_advice_is_in_the_store_until_it_has_its_part_
     assert pool.goes(7, 0.4).wanted == 2
     assert pool.held()[f"{KEYS.scaling_drained}m3"] == "run-3"
     pool.states["m3"] = state(drained=True)
-    chosen: list[list[str]] = []
+    chosen: list[tuple[str, ...]] = []
     pool.thread = pool.made()
-    pool.thread._orders.carry_out = lambda advised, names: chosen.append(names) or []  # type: ignore[method-assign]
+    pool.thread._orders.prepare = lambda _, names: chosen.append(names) or (False, [])  # type: ignore[method-assign]
     assert pool.goes(9, 0.95).wanted == 3
-    assert chosen == [["m3"]]
+    assert chosen == [("m3",)]
     pool.states["m3"] = state()
     pool.goes(10, 0.7)
     assert f"{KEYS.scaling_drained}m3" not in pool.held()
 
 
-def test_one_is_drained_before_the_program_ends_it_and_never_the_one_that_divides(tmp_path: Path) -> None:
-    ordered = Ordered(tmp_path, m1=state(), m2=state(), m3=state(divides=True))
-    assert ordered.does(change(3, 2)) == []
-    assert (ordered.ran(), ordered.asked) == ("monitors 2|m2", [("drain", "m2")])
+def test_what_the_program_fails_at_is_on_every_page_until_it_does_not(pool_of: Callable[..., Pool]) -> None:
+    pool, why = pool_of(), "No host is free."
+    orders = pool.thread._orders
+    orders.prepare = lambda advised, chosen: (True, [])  # type: ignore[method-assign]
+    orders.run = lambda wanted, drained: why  # type: ignore[method-assign]
+    pool.thread._work._waits_s = (600.0, 600.0)
+    pool.goes(7, 0.95, is_waited_for=False)
+    waited(lambda: "scaling-failed" in pool.events())
+    tried = "Try 1 failed: No host is free. It is tried again in 600 s, unless other advice comes."
+    shown = read_advised(pool.held()[f"{KEYS.scaling_said}007"])
+    assert shown is not None and (shown.outcome, shown.begun_s) == (tried, None)
+    following = pool.goes(8, 0.95, is_waited_for=False)
+    assert (following.outcome, following.withheld) == (tried, ""), "the page shows the latest interval first"
+    assert pool.goes(9, 0.95, is_waited_for=False).outcome == tried and pool.thread._work.waiting is not None
+    assert pool.goes(10, 0.7, is_waited_for=False).outcome == ""
+    assert pool.thread._work.waiting is None, "as many as are there are enough now"
 
 
-class Reluctant(Ordered):
-    """Orders over monitors of which those that are named refuse to be drained for so many times."""
-
-    def __init__(self, tmp_path: Path, refusals: dict[str, int], **states: MonitorState) -> None:
-        super().__init__(tmp_path, **states)
-        self.refusals = refusals
-        given = self.order, lambda: self.states, self.orders._command
-        self.orders = ScalingOrders(*given, drain_limit_s=0.4, retry_s=0.01)
-
-    def order(self, order: Any, name: str) -> dict[str, Any]:
-        if order is draining and self.refusals.get(name, 0) > 0:
-            self.refusals[name] -= 1
-            return {"error": f"{name} is not drained.", "refused": True}
-        return super().order(order, name)
+def test_one_that_divides_after_another_was_killed_waits_for_what_that_one_began_and_then_does_it(
+    pool_of: Callable[..., Pool],
+) -> None:
+    pool = pool_of()
+    pool.thread._work.begin = lambda *_: None  # type: ignore[method-assign]
+    assert pool.goes(7, 0.95).begun_s is not None
+    pool.thread = pool.made()
+    assert pool.goes(8, 0.95).gap == "What was advised before is still being done."
+    begun = read_advised(pool.held()[f"{KEYS.scaling_said}007"])
+    assert begun is not None and begun.begun_s is not None
+    pool.put(f"{KEYS.scaling_said}007", begun._replace(begun_s=begun.begun_s - BEGUN_S).text())
+    assert pool.goes(9, 0.95).is_ordered and [each.number for each in pool.done] == [9]
 
 
-def test_a_drain_that_fails_is_tried_again(tmp_path: Path) -> None:
-    ordered = Reluctant(tmp_path, {"m2": 3}, m1=state(divides=True), m2=state(), m3=state())
-    assert ordered.orders.carry_out(change(3, 1), ["m3", "m2"]) == []
-    assert ordered.asked == [("drain", "m3"), ("drain", "m2")], "no monitor is drained twice"
-    assert ordered.ran() == "monitors 1|m3 m2"
+def test_monitors_that_were_drained_and_never_ended_are_ended_by_the_next_one_that_divides(
+    pool_of: Callable[..., Pool],
+) -> None:
+    pool, ran = pool_of(), list[tuple[int, tuple[str, ...]]]()
+    pool.goes(7, 0.4)
+    pool.states["m3"] = state(drained=True)
+    pool.settings = replace(pool.settings, command=("scale",))
+    pool.thread = pool.made()
+    pool.thread._orders.run = lambda wanted, drained: ran.append((wanted, tuple(drained))) or ""  # type: ignore[method-assign]
+    pool.goes(8, 0.6)
+    assert ran == [], "not twice within two intervals"
+    assert pool.goes(9, 0.6).is_ordered is False and ran == [(2, ("m3",))]
+    pool.goes(11, 0.6)
+    assert len(ran) == 1, "the program was told, and did not fail"
 
 
-def test_where_one_cannot_be_drained_all_have_their_part_again(tmp_path: Path) -> None:
-    """Else some would stay drained that nobody ends, and no later advice would be about them."""
-    ordered = Reluctant(tmp_path, {"m2": 1_000_000}, m1=state(divides=True), m2=state(), m3=state())
-    assert ordered.orders.carry_out(change(3, 1), ["m3", "m2"]) == ["m2 is not drained."]
-    assert ordered.asked == [("drain", "m3"), ("undrain", "m3"), ("undrain", "m2")]
-    assert not any(each.drained for each in ordered.states.values())
-    assert ordered.ran() == ""
+def test_limits_are_others_from_the_end_of_the_interval_on_and_what_was_learnt_stays() -> None:
+    pool = Pool(limit=3)
+    assert pool.goes(7, 0.8).wanted == 3
+    pool.thread.configure(replace(pool.settings, limit=2, mode="advise"))
+    assert pool.thread._renewed() and not pool.thread._renewed()
+    said = pool.goes(8, 0.6)
+    assert (said.wanted, said.rule, said.is_ordered) == (2, "there are to be at most 2 monitors", False)
+    pool.thread.configure(replace(pool.settings, interval_s=60))
+    assert pool.thread._renewed()
+    assert json.loads(pool.held()[KEYS.scaling_table])["loads"] == [[7, 2.4], [8, 1.8]]
 
 
-def test_one_that_keeps_its_switches_has_its_part_again(tmp_path: Path) -> None:
-    ordered = Reluctant(tmp_path, {}, m1=state(divides=True), m2=state())
-    stuck = dict(ordered.states)
-    given = ordered.order, lambda: {**ordered.states, "m2": stuck["m2"]}, ("x",)
-    orders = ScalingOrders(*given, drain_limit_s=0.2, retry_s=0.01)
-    assert orders.carry_out(change(2, 1), ["m2"]) == ["m2 still has switches 0.2 s after it was drained."]
-    assert ordered.asked == [("drain", "m2"), ("undrain", "m2")]
-
-
-def test_one_that_neither_is_drained_nor_has_its_part_again_is_said() -> None:
-    silent = {"error": "The monitors' store does not answer.", "refused": True}
-    states = {"m1": state(divides=True), "m2": state()}
-    orders = ScalingOrders(lambda order, name: silent, lambda: states, ("x",), drain_limit_s=0.05, retry_s=0.01)
-    assert orders.carry_out(change(2, 1), ["m2"]) == [
-        "The monitors' store does not answer.",
-        "m2 may be drained still. The monitors' store does not answer.",
-    ]
-
-
-def test_without_a_program_no_monitor_is_started(tmp_path: Path) -> None:
-    orders = ScalingOrders(lambda order, name: {}, lambda: {"m1": state(divides=True)}, ())
-    assert orders.carry_out(change(1, 2), []) == ["No program is named that starts monitors (scaling.command)."]
-
-
-def test_a_program_that_fails_hangs_or_is_not_there_is_said(tmp_path: Path) -> None:
-    fails = run_scaling_command([sys.executable, "-c", "import sys; sys.exit('no host is free')"], (), 30.0)
-    assert fails == f"{sys.executable} ended with 1: no host is free"
-    hangs = run_scaling_command([sys.executable, "-c", "import time; time.sleep(60)"], (), 0.5)
-    assert hangs == f"{sys.executable} was not done after 0.5 s, and was killed"
-    assert "cannot be run" in run_scaling_command([str(tmp_path / "none")], (), 1.0)
-
-
-def test_what_a_program_starts_goes_on(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    child = f"import time; time.sleep(0.3); open({str(told)!r}, 'w').write('there')"
-    program = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}])"
-    assert run_scaling_command([sys.executable, "-c", program], (), 30.0) == ""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not told.exists() or told.read_text() != "there":
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+def test_a_try_that_waits_is_dropped_as_soon_as_nothing_is_to_be_done_any_more() -> None:
+    pool = Pool()
+    orders = pool.thread._orders
+    orders.prepare = lambda advised, chosen: (True, [])  # type: ignore[method-assign]
+    orders.run = lambda wanted, drained: "No host is free."  # type: ignore[method-assign]
+    pool.goes(7, 0.95, is_waited_for=False)
+    waited(lambda: "scaling-failed" in pool.events())
+    pool.thread.configure(replace(pool.settings, command=("other",)))
+    assert orders.command == ("other",) and pool.thread._work.waiting is not None
+    pool.thread.configure(replace(pool.settings, mode="off"))
+    assert pool.thread._work.waiting is None
 
 
 def test_the_latest_intervals_are_shown_and_no_more() -> None:
     section = ScalingSection()
-    section.see(change(2, 2)._replace(number=number) for number in range(KEPT + 5))
+    section.see(Advised(number, 300, 2, 0, 1, gap="m2 told nothing.") for number in range(KEPT + 5))
     assert section.latest is not None and section.latest.number == KEPT + 4
     assert len(section.section.changes(0, 1000)["put"]) == KEPT
 
@@ -410,6 +356,7 @@ def test_intervals_between_polls_change_by_a_factor_and_come_back() -> None:
     scaling = MonitorScaling()
     assert scaling.heard(ScalingHeard((), (), 1), monitor) is None
     assert scaling.heard(ScalingHeard((), (), 2, 0.5, ("rarer",)), monitor) == twice
+    assert scaling.paced(replace(monitor, interval_s=30)).interval_s == 60, "a policy that is read keeps the factor"
     assert scaling.state().actions["rarer"] == 1 and scaling.state().met_ratio == 0.5
 
 
@@ -422,13 +369,6 @@ class WatchedLink:
 
     def watch(self, prefix: str, revision: int) -> Any:
         return self._engine.watch(prefix, revision)
-
-
-def waited(reached: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not reached():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def test_a_controller_follows_what_is_said() -> None:

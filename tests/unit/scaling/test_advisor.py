@@ -72,6 +72,27 @@ def test_a_pool_that_has_lost_more_than_the_fewest_gets_them_back() -> None:
     assert advisor(least=4).take(interval(7, 0.99, 1.0, 1.0)).wanted >= 4
 
 
+def test_a_pool_that_has_more_than_the_most_is_to_lose_them() -> None:
+    said = advisor(limit=3).take(interval(7, 0.8, 0.8, 0.8, 0.8, 0.8))
+    assert (said.wanted, said.rule, said.cost_h) == (3, "there are to be at most 3 monitors", -48)
+    assert advisor(limit=4).take(interval(7, 0.1, 0.1, 0.1, 0.1, 0.1)).wanted == 2, "fewer yet, where fewer do"
+
+
+def test_what_is_known_of_intervals_of_another_length_is_left_behind_and_what_was_learnt_is_not() -> None:
+    one = advisor("seasonal-q")
+    for number in range(100):
+        one.take(interval(number, 0.9, 0.9))
+    text = one.table()
+    settings = AdvisorSettings(60, "seasonal-q")
+    other = json.loads(Advisor(settings, Random(1).random, read_table(text)).table())
+    assert (other["loads"], other["acted"], other["interval_s"]) == ([], None, 60)
+    assert other["learnt"]["seasonal-q"] == json.loads(text)["learnt"]["seasonal-q"] != []
+    same = AdvisorSettings(300, "seasonal-q")
+    assert Advisor(same, Random(1).random, read_table(text)).table() == text
+    del (before := json.loads(text))["interval_s"]
+    assert len(read_table(json.dumps(before)).loads) == 100, "a table of before says no length"
+
+
 def test_nothing_is_done_twice_within_two_intervals() -> None:
     one = advisor()
     ordered = [one.take(interval(number, 0.9, 0.95, 1.0)) for number in range(7, 11)]

@@ -44,6 +44,6 @@ export function ScalingAdvice() {
       <thead><tr><th scope="col">Ended</th><th scope="col">Monitors</th><th scope="col">Load</th><th scope="col">Late by</th><th scope="col">Skipped</th><th scope="col">Goal</th><th scope="col">Advised</th><th scope="col">Why</th></tr></thead>
       <tbody>${intervals.slice(0, SHOWN).map((interval) => html`<tr key=${interval.id}><th scope="row"><${Time} at_s=${interval.ended_s} /></th>
         <td>${count(interval.monitors)}</td><td>${two(interval.load)}</td><td>${three(interval.lateness)}</td><td>${count(interval.skipped)}</td>
-        <td><${Goal} interval=${interval} /></td><td>${advisedOf(interval)}</td><td>${text(interval.gap || interval.withheld || interval.rule)}</td></tr>`)}</tbody></table></div>
+        <td><${Goal} interval=${interval} /></td><td>${advisedOf(interval)}</td><td>${text(interval.gap || interval.outcome || interval.withheld || interval.rule)}</td></tr>`)}</tbody></table></div>
   </section>`;
 }
