@@ -87,14 +87,17 @@ class DiscoveryApp(NoticeApp):
         self._keeper.use(lead.hosts.log, lead.hosts.revision)
         self.feed(SecretGiven(lead.secret))
         self.feed(HostsRead(()))
+        for notice in self._keeper.foreign_told():
+            self.notice(notice)
         then()
 
     def follow_logs(self, followed: Followed) -> None:
         """Know the hosts of the controller that leads."""
-        from apps.cluster.host_log import records_of
+        from apps.cluster.host_log import HostLog
 
+        assert isinstance(self._keeper, HostLog)
         if followed.hosts:
-            self.feed(HostsFollowed(records_of(followed.hosts)))
+            self.feed(HostsFollowed(self._keeper.follow(followed.hosts)))
 
     def write_log_anew(self) -> None:
         """Write all hosts once more."""

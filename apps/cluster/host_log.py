@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apps.log_keeper import LogKeeper
-from controller.effects import JournalPart, WriteJournal
+from controller.discovery.journal import JOURNAL_FIELDS
+from controller.effects import JournalPart, Notice, WriteJournal
+from controller.foreign_fields import ForeignFields
 from controller.log import LogEntry, LogEntryKind, LogPart, WriteLog
 
 _PARTS = {JournalPart.BEGIN: LogPart.BEGIN, JournalPart.FINISH: LogPart.END}
@@ -15,10 +17,25 @@ _PARTS = {JournalPart.BEGIN: LogPart.BEGIN, JournalPart.FINISH: LogPart.END}
 class HostLog(LogKeeper):
     """Keeps discovery's journal as a log, where records are the last values of keys."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._fields = ForeignFields(JOURNAL_FIELDS)
+
     def take(self, effect: WriteJournal) -> None:
         """Take in records."""
         part = _PARTS.get(effect.part, LogPart.CHANGE)
-        self.write(WriteLog(tuple(map(entry_of, effect.records)), part))
+        self.write(WriteLog(tuple(self._fields.onto(map(entry_of, effect.records))), part))
+
+    def follow(self, entries: Sequence[LogEntry]) -> tuple[dict[str, Any], ...]:
+        """Return what another controller's log says as records of the journal."""
+        records = records_of(entries)
+        for entry, record in zip(entries, records, strict=True):
+            self._fields.read(entry, None if entry.text is None else record)
+        return records
+
+    def foreign_told(self) -> list[Notice]:
+        """Return what operators are told of what other versions have in the log."""
+        return self._fields.told()
 
 
 def entry_of(record: Mapping[str, Any]) -> LogEntry:

@@ -15,6 +15,7 @@ from controller.discovery.addresses import is_host_address, is_host_mac
 from controller.discovery.host_states import LocatedHost
 from controller.discovery.neighbours import Neighbours
 from controller.effects import JournalPart, Notice, WriteJournal
+from controller.foreign_fields import KnownFields
 from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
@@ -31,6 +32,12 @@ COMPACT_ABOVE, COMPACT_FACTOR = 2000, 4
 """A journal is replaced when it has this many records, and this many per host and cable, more than a fresh one."""
 
 Record = dict[str, Any]
+
+JOURNAL_FIELDS: Mapping[str, KnownFields] = {
+    "host": KnownFields(frozenset(("mac", "vlan", "number", "dpid", "port_no", "ips"))),
+    "trunk": KnownFields(frozenset(("dpid", "port_no", "leads_to"))),
+}
+"""The fields of records that this version writes and reads, by what they are about."""
 
 _HIGHEST_NUMBER = (1 << 24) - 1
 

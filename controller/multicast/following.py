@@ -187,7 +187,7 @@ class Following:
         for entry in self._entries.values():
             self._journal.was_read(entry, now)
             yield 1
-        self._perform(self._journal.foreign.told())
+        self._perform(self._journal.foreign_told())
         if self._unreadable:
             self._pending_writes.begin_anew(now)
             count = len(self._unreadable)
@@ -205,8 +205,9 @@ class Following:
         before = self._entries.get(entry.key)
         return None if before is None else before.value
 
-    def _kept(self, entry: LogEntry) -> None:
+    def _kept(self, entry: LogEntry, value: Record | None) -> None:
         """Take it that an entry is in the core."""
+        self._journal.fields.read(entry, value)
         self._unreadable.pop(entry.key, None)
         if entry.text is None:
             self._entries.pop(entry.key, None)
@@ -221,12 +222,13 @@ class Following:
         """Put an entry that is of no group into the core."""
         if self._is_known(entry):
             return
+        value = entry.value
         try:
-            self._appliers[entry.subject](self._known(entry), entry.value, now)
+            self._appliers[entry.subject](self._known(entry), value, now)
         except UNREADABLE:
             self._unread(entry)
         else:
-            self._kept(entry)
+            self._kept(entry, value)
 
     # What operators set
 
@@ -321,12 +323,13 @@ class Following:
         before, aliases = self._known_of(address), self._aliases(address)
         for entry in entries.values():
             if not self._is_known(entry):
+                value = entry.value
                 try:
-                    self._take(address, entry)
+                    self._take(address, entry, value)
                 except UNREADABLE:
                     self._unread(entry)
                 else:
-                    self._kept(entry)
+                    self._kept(entry, value)
         heard = self._known_of(address)
         gone, came = _changed_parts(before, heard)
         differences = _differences([*_members(gone)], [*_members(came)])
@@ -356,9 +359,8 @@ class Following:
         trees = self._trees.get(address, {})
         return sorted((number, tree.tree_version) for number, tree in trees.items() if number)
 
-    def _take(self, address: bytes, entry: LogEntry) -> None:
+    def _take(self, address: bytes, entry: LogEntry, value: Record | None) -> None:
         """Know an entry of a group; ValueError, or the like, where it cannot be read."""
-        value = entry.value
         if entry.subject == "heard":
             if value is None:
                 known = self._heard.get(address, {})

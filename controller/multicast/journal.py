@@ -16,7 +16,7 @@
 Of a tree of which nothing was chosen, that of a group at one switch as a rule, there is no entry (`UNCHOSEN_TREE`).
 
 Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
-Entries by any other key are another version's, and stay as they are.
+Entries by any other key are another version's, and stay as they are; so do other fields of these (`journal_fields`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeAlias
 
+from controller.effects import Notice
+from controller.foreign_fields import ForeignFields
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
 from controller.kernel.ports import cable_of
 from controller.log import SWITCH_ENTRIES, LogEntry, LogEntryKind, LogPart, WriteLog
@@ -34,6 +36,7 @@ from controller.multicast.flood import FloodPlane
 from controller.multicast.foreign_entries import ForeignEntries
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
+from controller.multicast.journal_fields import JOURNAL_FIELDS
 from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator_records import OperatorRecords
@@ -96,6 +99,7 @@ class MulticastJournal:
         self._campaigns = campaigns
         self._legs = legs
         self.foreign = ForeignEntries()
+        self.fields = ForeignFields(JOURNAL_FIELDS)
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
         self._aliases_written: dict[bytes, dict[int, int]] = {}
@@ -113,6 +117,10 @@ class MulticastJournal:
         """Return the links of a group's tree, or of an alias, as they are; none where there is none."""
         tree = self._tree_of(address, number)
         return () if tree is None else tree[1]
+
+    def foreign_told(self) -> list[Notice]:
+        """Return what operators are told of what other versions have in the log."""
+        return [*self.foreign.told(), *self.fields.told()]
 
     def was_read(self, entry: LogEntry, now: float) -> None:
         """Take note of an entry that was put back, so that what is otherwise, or is no more, is written."""
@@ -148,7 +156,7 @@ class MulticastJournal:
         if self._pending.is_lost:
             part = LogPart.BEGIN
             entries += self._anew()
-        entries += self._changed(now)
+        entries = self.fields.onto([*entries, *self._changed(now)])
         if self._anew_left is not None and not any(self._anew_left):
             self._anew_left = None
             writes = [WriteLog(tuple(entries), part), WriteLog((), LogPart.END)]

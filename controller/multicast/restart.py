@@ -192,7 +192,7 @@ class Restart:
 
     def _log_steps(self, entries: tuple[LogEntry, ...]) -> Iterator[int]:
         """Put back what the log says; what each step costs is yielded."""
-        reader = LogReader()
+        reader = LogReader(self._journal.fields)
         for entry in entries:
             reader.read(entry)
             yield 1
@@ -201,7 +201,7 @@ class Restart:
         for entry in reader.foreign:
             self._journal.foreign.take(entry)
         yield from self._restore(restored, "entries of the log")
-        self._perform(self._journal.foreign.told())
+        self._perform(self._journal.foreign_told())
         for entry in entries:
             self._journal.was_read(entry, self.now)
             yield 1

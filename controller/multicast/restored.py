@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
+from controller.foreign_fields import ForeignFields
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
@@ -99,6 +100,11 @@ class Restored(NamedTuple):
 class LogReader:
     """Takes the entries of a log in, the last ones of their keys, whatever their order.
 
+    Parameters
+    ----------
+    fields
+        Is told of each value that can be read.
+
     Attributes
     ----------
     faults
@@ -107,8 +113,9 @@ class LogReader:
         Those by keys that this version does not know.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fields: ForeignFields) -> None:
         self.faults = 0
+        self._fields = fields
         self.foreign: list[LogEntry] = []
         self.fabric = LiveFabric()
         self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
@@ -145,10 +152,13 @@ class LogReader:
         if read is None:
             self.foreign.append(entry)
             return
+        value = entry.value
         try:
-            read(entry.value)
+            read(value)
         except UNREADABLE:
             self.faults += 1
+        else:
+            self._fields.read(entry, value)
 
     def restored(self, static_groups: Iterable[bytes], carrier: Callable[[bytes], bytes]) -> Restored:
         """Return what was read.

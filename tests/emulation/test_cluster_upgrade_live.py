@@ -6,6 +6,7 @@ Programs of other versions are this one, told by its environment that its record
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from apps.emulation.cluster import FABRIC, wait_that
 from apps.emulation.controller import REPOSITORY
 from apps.status_client import query
+from controller.cluster.engine import Committed, PutKey, Transaction
 from controller.cluster.journal import record_version
 from controller.cluster.keys import Keys
 from controller.cluster.versions import RECORDS
@@ -61,9 +63,17 @@ def test_one_of_a_version_before_that_comes_back_is_written_what_it_reads(
     net.cluster.wait_journal(lambda _keys: RECORDS in versions(net))
     upgrade(net, other, tmp_path, RECORDS - 1)
     net.cluster.wait_journal(lambda _keys: versions(net) == {RECORDS - 1})
+    key = f"{Keys(FABRIC).journal}heard/{GROUP}/{net.fabric.dpid('s3')}"
+    with closing(net.cluster.store.engine()) as engine:
+        of_later = PutKey(key, value_of(net, key).removesuffix("}") + ',"later":{"of":[7]}}')
+        assert type(engine.ask(Transaction((), (of_later,)))) is Committed
     vsrt(net.leader, "do", "hand-over", other)
     net.wait_other_leader()
     net.wait_group(net.cluster.members[other], "members", 2)
+    net.cluster.members[other].wait_log("fields that this version does not know (heard: later)", SETTLED_S)
+    net.join("h6")
+    wait_that("it has written the switch's members", lambda: value_of(net, key).count('"member"') == 2, SETTLED_S)
+    assert '"later":{"of":[7]}' in value_of(net, key)
     assert "cannot be read" not in net.cluster.members[other].log()
     net.check_nothing_lost()
 
@@ -111,6 +121,12 @@ def names(net: Clustered) -> set[str]:
     """Return who is a member, as the store has it."""
     prefix = Keys(FABRIC).members
     return {held.key.removeprefix(prefix) for held in net.cluster.store.read(prefix).held}
+
+
+def value_of(net: Clustered, key: str) -> str:
+    """Return what a key of the store holds."""
+    (held,) = (held for held in net.cluster.store.read(key).held if held.key == key)
+    return held.value
 
 
 def versions(net: Clustered) -> set[int]:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controller.events import DeadlineReached
+from controller.foreign_fields import ForeignFields
 from controller.log import LogEntry
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import LogRead
+from controller.multicast.journal_fields import JOURNAL_FIELDS
 from controller.multicast.restored import LogReader, Restored
 
 
 def read_entries(entries: Iterable[LogEntry]) -> Restored:
     """Read entries where no group gets that of another."""
-    reader = LogReader()
+    reader = LogReader(ForeignFields(JOURNAL_FIELDS))
     for entry in entries:
         reader.read(entry)
     return reader.restored((), lambda group: group)

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.config.policy import Policy
 from controller.config.service_class_settings import Aliases, StaticTrees
-from controller.config.settings import Limits, Multicast
 from controller.config.terms import parse_prefix
 from controller.effects import Notice
 from controller.events import DeadlineReached, JournalLost, PacketReceived, SwitchesDrained
@@ -25,11 +23,8 @@ from controller.wire.packets import PimHello, RecordType
 from restored_log import put_back
 from topology.events import PortRole, PortRoleChanged
 
-POLICY = Policy(
-    default_allow=True,
-    limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6),
-    multicast=Multicast(fast_leave=True),
-)
+from .shadow import POLICY, Shadow
+
 GROUP = parse_ip("239.1.2.3")
 GROUPS = [bytes((239, 1, 1, number)) for number in range(1, 5)]
 WHAT = [
@@ -38,41 +33,6 @@ WHAT = [
     *["leave"] * 3,
     *["cut", "mend", "drain", "undrain", "rebuild", "wait", "static", "no-static", "router", "sources"],
 ]
-
-
-class Shadow:
-    """A core that is told what a world's log has, as a member of a cluster is."""
-
-    def __init__(self, world, policy=POLICY):
-        self.world = world
-        self.core = MulticastCore(policy, world.now)
-        self.told: dict[str, LogEntry] = {}
-        self.effects = []
-
-    def follow(self):
-        """Tell what is new in the log, and what is no more."""
-        now = {entry.key: entry for entry in self.world.log.read()}
-        news = [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self.told if key not in now]
-        news += [entry for key, entry in now.items() if self.told.get(key) != entry]
-        self.told = now
-        self.handle(LogFollowed(tuple(news)))
-        while self.core.next_deadline() is not None:
-            self.handle(DeadlineReached())
-
-    def handle(self, event):
-        self.effects += self.core.handle(event, self.world.now)
-
-    def lead(self):
-        """Make it the controller of the world, in the place of the one that ended."""
-        world = self.world
-        for queue in world.queues.values():
-            queue.clear()
-        world.connected.clear()
-        world.applied = 0
-        world.core = self.core
-        world.feed(LeadTaken())
-        while self.core.restart.is_under_way:
-            world.feed(DeadlineReached())
 
 
 def happen(world, what, number, group):
