@@ -51,6 +51,9 @@ PROGRAM = """\
 import os, sys
 with open(sys.argv[1], "a") as told:
     told.write(" ".join([*sys.argv[2:], *os.environ["VSRT_SCALING_DRAINED"].split()]) + "\\n")
+if os.path.exists(sys.argv[1] + "-fails"):
+    os.remove(sys.argv[1] + "-fails")
+    sys.exit("no host is free")
 """
 
 
@@ -198,20 +201,22 @@ def test_a_fabric_that_doubles_has_its_advice_before_the_first_poll_is_skipped(
 
 @pytest.mark.each_framework
 def test_with_apply_a_monitor_is_started_takes_its_share_and_is_drained_when_the_load_goes(
-    pool_with: Callable[[str], ScaledPool],
+    pool_with: Callable[[str], ScaledPool], tmp_path: Path
 ) -> None:
     pool = pool_with(f"scaling: {{{{mode: apply, {SCALING}, command: {{command}}}}}}\n")
     pool.wait(pool.known, "an interval is known")
+    (tmp_path / "told-fails").touch()
     pool.double()
-    pool.wait(pool.asked, "the program is run")
-    assert pool.asked() == ["monitors 4"]
+    pool.wait(lambda: len(pool.asked()) > 1, "the program is run, fails, and is run again")
+    assert pool.asked() == ["monitors 4"] * 2
     pool.begin("m4")
+    pool.wait(lambda: "It was done at try 2." in {each["outcome"] for each in pool.intervals("m2")}, "all show it")
     pool.wait(lambda: pool.parts() == [6, 6, 6, 6], "the new one has its share")
     began = pool.intervals()[-1]["interval"]
     pool.wait(lambda: [each for each in pool.known(began) if each["monitors"] == 4], "four are at work")
     pool.double(False)
-    pool.wait(lambda: len(pool.asked()) > 1, "the program is run again")
-    assert pool.asked()[1] == "monitors 3 m4"
+    pool.wait(lambda: len(pool.asked()) > 2, "the program is told that one may end")
+    assert pool.asked()[2] == "monitors 3 m4"
     assert pool.shares()["m4"] == 0, "it has no switch before it ends"
     pool.monitors["m4"].stop()
     pool.wait(lambda: pool.parts() == [4, 4, 4], "the others have all")
