@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from apps.actions import logged
 from apps.alarm_reports import STATE_LOST
 from apps.anomaly_state import AnomalyDatabase
 from apps.live_normalcy import LiveNormalcy
@@ -17,7 +18,7 @@ from apps.openflow.framework import set_ev_cls
 from apps.policy_file import PolicyReading
 from apps.registry import required_modules
 from apps.saved_state import SavedState
-from apps.state_dir import own_state_dir
+from apps.state_dir import ActionLog, own_state_dir
 from apps.status_server import QuestionRefused
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import AnomalyTurned, OpenAnomaly, RetrainAsked
@@ -41,6 +42,7 @@ class AnomalyApp(DeclaredApp, FabricApp):
     _EVENTS: ClassVar[list[type]] = [AlarmReported]
 
     core: AnomalyCore
+    actions: ActionLog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,10 +56,11 @@ class AnomalyApp(DeclaredApp, FabricApp):
             settings, own_state_dir(), self.logger, self.sections.events, self._reports, self.names.spoken
         )
         self._perform[AnomalyTurned] = self._turned
+        self.log_actions()
         self.offer(
             {"anomalies": lambda: {**self.sections.document(), "state": self.state.document()}},
             {
-                "anomaly-retrain": self._retrain,
+                "anomaly-retrain": lambda asked: logged(self.actions, "anomaly-retrain", asked, self._retrain),
                 "normalcy": self.normalcy.answer,
                 "normalcy-bounds": self.normalcy.bounds,
             },
@@ -139,7 +142,7 @@ class AnomalyApp(DeclaredApp, FabricApp):
         text = trouble and f"{trouble}: a restart will not know what was learnt since."
         self._reports.look_at(STATE_LOST, "anomaly", text)
 
-    def _retrain(self, asked: Mapping[str, Any]) -> Any:
+    def _retrain(self, asked: Mapping[str, Any], _by: str | None) -> Any:
         group = asked.get("peer_group")
         known = sorted({name for name in self.core.members.groups if name is not None})
         if group is not None and group not in known:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+from apps.actions import logged
 from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Overview, RatedSamples, ShareState, SwitchAnswering
@@ -36,7 +37,7 @@ from controller.performance.events import EventState, PortEvent, PortSeverity
 from controller.performance.poller import SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
-from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
+from controller.performance.poller_view import ACTIONS, CHANGES, VIEWS, Console, QuestionInvalid
 from controller.performance.shared_polls import PollsStopped, SharedMonitorCore, SwitchesHeld
 
 ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
@@ -100,15 +101,16 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             self._perform[SwitchesHeld] = self.share.held
             self._perform[PollsStopped] = self.share.stopped
         sections, orders = self.sections.by_name(), {}
+        self.log_actions()
         if self.share is not None:
-            self.log_actions()
             self.pages |= self.share.pages
             sections = {**sections, **self.share.sections()}
             orders = self.share.orders(partial(self.reactor.call, self._turn), self.actions)
         self.console = Console(self.core, self._change, time.monotonic, self._state, self.names)
+        asked = {name: partial(self._answer, action) for name, action in ACTIONS.items()}
         self.offer(
             {name: partial(view, self.console) for name, view in VIEWS.items()},
-            {**{name: partial(self._answer, action) for name, action in ACTIONS.items()}, **orders},
+            {**asked, **{name: partial(self._logged, name) for name in CHANGES}, **orders},
             sections,
             self._refresh,
         )
@@ -296,6 +298,9 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
 
     def _cpu_and_memory(self) -> dict[int, tuple[float | None, float | None]]:
         return {dpid: (use.cpu_pct, use.memory_pct) for dpid, use in self._use.items()}
+
+    def _logged(self, name: str, asked: Mapping[str, Any]) -> Any:
+        return logged(self.actions, name, asked, lambda fields, _by: self._answer(ACTIONS[name], fields))
 
     def _answer(self, action: Callable[[Console, Mapping[str, Any]], Any], asked: Mapping[str, Any]) -> Any:
         try:

@@ -89,8 +89,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt show ports --switch 3 --sort tx_bps --reverse --limit 5", "the five ports that send most"),
         ("vsrt show members --group 239.1.1.1 --json", "one JSON document"),
         ("vsrt show unused", "rules that never decided, tenants without hosts, addresses that nobody uses"),
+        ("vsrt show connections --tenant video", "which hosts of a tenant receive and send which groups"),
         ("vsrt show versions", "what each switch is, and which versions of OpenFlow, IGMP and MLD are in force"),
         ("vsrt show status --url https://127.0.0.1:8181 --ca ca.pem", "from the API of the dashboard"),
+    ),
+    "vsrt actions": (
+        ("vsrt actions --by ann --since 2026-11-22", "what ann asked for since then"),
+        ("vsrt actions --action 'switch-*' --limit 20", "the newest 20 drains and the like"),
+        ("vsrt actions --refused --json", "what was refused, as one JSON document"),
     ),
     "vsrt watch": (
         ("vsrt watch", "the status, drawn anew when it changes"),

@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "show what a running controller knows",
     "watch": "follow what a running controller knows, as it changes",
     "changes": "record what of a running controller is configured otherwise than before",
+    "actions": "who asked the controller for what, done or refused",
     "do": "have a running controller change a setting or do something once",
     "maintain": "drain, upgrade and watch the switches of a fabric in turn, so that streams go on",
     "template": "have settings of switches, columns of Open vSwitch's databases, as templates say, and undo that",

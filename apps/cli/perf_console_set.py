@@ -6,6 +6,7 @@ import argparse
 
 from apps.cli.common import emit_json
 from apps.cli.perf_console import add_console, ask
+from apps.cli.snapshot_socket import user_name
 
 HELP = "change a setting of the running monitor, until the policy file changes or the controller starts anew"
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Set it, and print what it was and is."""
-    answer = ask(args, "perf-set", {"knob": args.knob, "value": args.value})
+    answer = ask(args, "perf-set", {"knob": args.knob, "value": args.value, "by": user_name()})
     if args.json:
         emit_json(answer)
     else:

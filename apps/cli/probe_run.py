@@ -16,6 +16,7 @@ from apps.cli.probe_console import ask_controller
 from apps.cli.probe_file import read_script
 from apps.cli.probe_output import aggregate_lines, print_lost, shown
 from apps.cli.refresh import CLEAR
+from apps.cli.snapshot_socket import user_name
 from apps.end_signals import EndSignals
 from controller.durations import format_duration, parse_duration
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the script; 2 where it is refused, 1 where it did not run to its end."""
     text, source = _script(args)
-    question = {"do": "probe-run", "script": text, "for_s": _duration(args.for_s), "by": "vsrt probe run"}
+    question = {"do": "probe-run", "script": text, "for_s": _duration(args.for_s), "by": user_name()}
     if len(json.dumps(question)) > QUESTION_BYTES:
         raise InputError(f"{source}: a script for a running controller has at most {QUESTION_BYTES:,} bytes")
     failed: str | None = None

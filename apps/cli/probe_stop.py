@@ -7,6 +7,7 @@ import argparse
 from apps.cli.common import emit_json
 from apps.cli.perf_console import add_socket
 from apps.cli.probe_console import ask_controller
+from apps.cli.snapshot_socket import user_name
 
 HELP = "end a script that looks at the running controller; whoever began it is shown what it found"
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """End it."""
-    found = ask_controller(args, {"do": "probe-stop", "id": args.id})
+    found = ask_controller(args, {"do": "probe-stop", "id": args.id, "by": user_name()})
     if args.json:
         emit_json(found)
     else:

@@ -7,6 +7,7 @@ import argparse
 from apps.cli.common import InputError, emit_json
 from apps.cli.perf_console import add_socket, ask_socket
 from apps.cli.profile_stop import UNKNOWN, follow, print_ended
+from apps.cli.snapshot_socket import user_name
 from controller.durations import format_duration, parse_duration
 
 HELP = "have the running controller note when its operations begin and end"
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     for_s = parse_duration(args.for_s)
     if for_s is None:
         raise InputError(f"--for: {args.for_s[:64]!r} is no duration such as 30s, 5m or 2h")
-    question = {"do": "profile-start", "for_s": for_s, "by": "vsrt profile start"}
+    question = {"do": "profile-start", "for_s": for_s, "by": user_name()}
     if args.name is not None:
         question["name"] = args.name
     begun = ask_socket(args, question, UNKNOWN)

@@ -9,6 +9,7 @@ from typing import Any
 from apps.cli.common import OperationFailed, emit_json
 from apps.cli.perf_console import add_socket, ask_socket
 from apps.cli.progress import ProgressBar
+from apps.cli.snapshot_socket import user_name
 from apps.end_signals import EndSignals
 
 HELP = "end the profile of the running controller, and tell its file"
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """End it; 1 where the controller cannot write the file."""
-    return print_ended(args, ask_socket(args, {"do": "profile-stop", "by": "vsrt profile stop"}, UNKNOWN))
+    return print_ended(args, ask_socket(args, {"do": "profile-stop", "by": user_name()}, UNKNOWN))
 
 
 def follow(args: argparse.Namespace, begun: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def follow(args: argparse.Namespace, begun: dict[str, Any]) -> dict[str, Any]:
                 if shown["state"] == "ended":
                     return dict(shown)
                 if signals.asked and shown["state"] == "running":
-                    return dict(ask_socket(args, {"do": "profile-stop", "by": "vsrt profile start"}, UNKNOWN))
+                    return dict(ask_socket(args, {"do": "profile-stop", "by": user_name()}, UNKNOWN))
                 for_s = shown["for_s"]
                 past_s = min(for_s, max(0.0, time.time() - shown["begun_s"]))
                 bar.draw(f"profile {shown['name']}, {shown['spans']:,} spans, seconds", int(past_s), int(for_s))

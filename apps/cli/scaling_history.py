@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="the latest N intervals (default: all that are kept)")
     add_zone(parser)
     add_source(parser)
-    chosen = ("address", "switch", "port", "group", "severity", "select", "sort")
+    chosen = ("address", "switch", "port", "group", "tenant", "severity", "select", "sort")
     parser.set_defaults(what="scaling", search="", reverse=False, **dict.fromkeys(chosen))
 
 

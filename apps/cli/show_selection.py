@@ -11,6 +11,7 @@ from apps.cli.called import SnapshotNames, is_spelled_out
 from apps.cli.common import InputError
 from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
+from apps.cli.tenant_hosts import policy_in
 from apps.cli.times import add_zone, clock_of
 from apps.dashboard.lists import GRAVITIES, at_least, is_field, matching, ordered
 from controller.snapshot.reader import Document, Snapshot
@@ -50,6 +51,7 @@ def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -
     parser.add_argument("--switch", metavar="SWITCH", help="only what is at this switch, or crosses it")
     parser.add_argument("--port", metavar="SWITCH:PORT", help="only what is at this port")
     parser.add_argument("--group", metavar="ADDRESS", help="only what is of this group")
+    parser.add_argument("--tenant", metavar="NAME", help="only what is of this tenant of the policy")
     parser.add_argument(
         "--severity", choices=GRAVITIES, help="only what is at least this grave, of alarms and events"
     )
@@ -75,7 +77,7 @@ class DocumentSelection:
     def __init__(self, args: argparse.Namespace) -> None:
         self.what: str = args.what
         self.table: Table = TABLES[args.what]
-        for name in ("switch", "port", "group", "severity", "select"):
+        for name in ("switch", "port", "group", "tenant", "severity", "select"):
             if getattr(args, name) is not None and name not in self.table.by:
                 raise InputError(f"--{name}: not with {self.what}")
         if (self.what == "group") != (args.address is not None):
@@ -87,6 +89,7 @@ class DocumentSelection:
         self._at = (args.switch, args.port)
         if all(text is None or is_spelled_out(text) for text in self._at):
             self._places(SnapshotNames(Snapshot()))
+        self._tenant: str | None = args.tenant
         self._severity: str | None = args.severity
         self.clock = clock_of(args)
         self._terms = _terms(args.select)
@@ -109,7 +112,10 @@ class DocumentSelection:
         """Return the documents chosen, however many; InputError where such documents have no field to sort by."""
         whole = found = self.table.items(snapshot)
         if self._group is not None:
-            found = [document for document in found if document.fields.get("group") == self._group]
+            found = [document for document in found if self._group in _groups(document.fields)]
+        if self._tenant is not None:
+            self._check_tenant(self._tenant, snapshot)
+            found = [document for document in found if document.fields.get("tenant") == self._tenant]
         dpid, port = self._places(SnapshotNames(snapshot))
         if dpid is not None:
             found = [document for document in found if any(at[0] == dpid for at in places(document.fields))]
@@ -123,6 +129,12 @@ class DocumentSelection:
             return found
         self._check_field(self._sort.removeprefix("-"), whole)
         return ordered(found, self._sort)
+
+    def _check_tenant(self, name: str, snapshot: Snapshot) -> None:
+        tenants = [tenant.name for tenant in policy_in(snapshot).tenants]
+        if name not in tenants:
+            there_are = f"there are {', '.join(tenants)}" if tenants else "it has none"
+            raise InputError(f"--tenant: the policy has no tenant {name!r}; {there_are}")
 
     def _check_field(self, name: str, whole: Sequence[Document]) -> None:
         from apps.dashboard.model_parts import Identified
@@ -152,6 +164,13 @@ class DocumentSelection:
             called.switch(switch, "--switch") if switch is not None else None,
             called.port(port, "--port") if port is not None else None,
         )
+
+
+def _groups(fields: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the groups that a document is of, or that it lists."""
+    yield fields.get("group")
+    for name in ("receives", "sends"):
+        yield from (each["group"] for each in fields.get(name) or ())
 
 
 def _terms(selector: str | None) -> tuple[Term, ...]:

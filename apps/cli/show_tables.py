@@ -9,6 +9,8 @@ from apps.cli.called import SnapshotNames
 from apps.cli.show_cells import Fields, Row, place, text
 from apps.cli.show_classes import class_rows, queue_rows
 from apps.cli.show_cluster import MEMBER_TITLES, cluster_rows
+from apps.cli.show_connections import CONNECTION_TITLES, connection_rows, connections
+from apps.cli.show_connections import SECTIONS as CONNECTION_SECTIONS
 from apps.cli.show_fabric import PORT_TITLES, link_rows, port_rows, switch_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.cli.show_happenings import alarm_rows, allocation_rows, anomaly_rows, cleared_alarm_rows, event_rows
@@ -120,6 +122,14 @@ TABLES: dict[str, Table] = {
         sender_rows,
         _made("groups", of_groups(senders)),
         PLACES | {"group"},
+    ),
+    "connections": Table(
+        "which hosts of each tenant receive and send which groups, since when",
+        CONNECTION_SECTIONS,
+        CONNECTION_TITLES,
+        connection_rows,
+        connections,
+        PLACES | {"group", "tenant"},
     ),
     "classes": Table(
         "service classes: who sends in them, and how far they are from their goals",

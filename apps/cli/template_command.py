@@ -274,7 +274,7 @@ def _history(args: argparse.Namespace) -> int:
         emit_json(
             [
                 {
-                    **{name: getattr(run, name) for name in ("number", "time_s", "names", "undoes", "state")},
+                    **{name: getattr(run, name) for name in ("number", "time_s", "by", "names", "undoes", "state")},
                     "changes": [_document(change) for change in run.changes],
                 }
                 for run in runs
@@ -282,8 +282,8 @@ def _history(args: argparse.Namespace) -> int:
         )
         return 0
     clock = Clock()
-    rows = [(run.number, clock(run.time_s), _what(run), len(run.changes), run.state) for run in runs]
-    emit_table(("RUN", "TIME", "WHAT", "SETTINGS", "STATE"), rows)
+    rows = [(run.number, clock(run.time_s), run.by or "-", _what(run), len(run.changes), run.state) for run in runs]
+    emit_table(("RUN", "TIME", "BY", "WHAT", "SETTINGS", "STATE"), rows)
     return 0
 
 

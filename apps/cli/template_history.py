@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.snapshot_socket import user_name
 from controller.switch_templates.plan import SettingChange
 
 
@@ -18,7 +19,8 @@ from controller.switch_templates.plan import SettingChange
 class TemplateRun:
     """Changes that were made together: by which templates, when (epoch seconds), and what became of it.
 
-    `state` is ``begun`` while nobody knows: then none of the changes, or all at some servers, may have been made.
+    `by` is who ran the command, None in lines of before that was noted. `state` is ``begun`` while nobody knows: then
+    none of the changes, or all at some servers, may have been made.
     """
 
     number: int
@@ -26,6 +28,7 @@ class TemplateRun:
     names: list[str]
     undoes: int | None
     changes: list[SettingChange]
+    by: str | None
     state: str = "begun"
 
 
@@ -56,12 +59,13 @@ class TemplateHistory:
     def begin(self, names: Sequence[str], changes: Sequence[SettingChange], undoes: int | None = None) -> TemplateRun:
         """Write down what is about to be changed, before it is."""
         number = max(self.runs, default=0) + 1
-        run = TemplateRun(number, time.time(), list(names), undoes, list(changes))
+        run = TemplateRun(number, time.time(), list(names), undoes, list(changes), user_name())
         self.runs[number] = run
         self._write(
             {
                 "run": number,
                 "time_s": run.time_s,
+                "by": run.by,
                 "templates": run.names,
                 "undoes": undoes,
                 "changes": [change._asdict() for change in changes],
@@ -88,7 +92,7 @@ class TemplateHistory:
             SettingChange(**{name: _listed(value) for name, value in change.items()}) for change in record["changes"]
         ]
         self.runs[record["run"]] = TemplateRun(
-            record["run"], record["time_s"], record["templates"], record["undoes"], changes
+            record["run"], record["time_s"], record["templates"], record["undoes"], changes, record.get("by")
         )
 
     def _write(self, record: dict[str, Any]) -> None:

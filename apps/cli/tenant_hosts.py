@@ -57,8 +57,8 @@ class TenantHosts:
         return self._index.of(_mac(who), self._addresses(who), who["dpid"], who["port_no"])
 
     def _addresses(self, who: Fields) -> Iterator[bytes]:
-        known = who.get("ips") or self._ips.get(_place(who), ())
-        return (parse_ip(ip) for ip in {*known, who.get("ip")} if ip)
+        known = {*self._ips.get(_place(who), ()), *(who.get("ips") or ()), who.get("ip")}
+        return (parse_ip(ip) for ip in known if ip)
 
 
 def _place(who: Fields) -> tuple[object, ...]:

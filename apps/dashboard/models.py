@@ -210,6 +210,7 @@ class MemberModel(Described):
     ip: str | None = None
     mode: str | None = None
     sources: list[str] | None = None
+    since_s: Time = Field(default=None, description="Since when it wants the group, as far as that is known.")
     rule: str | None = None
     reason: str | None = None
 
@@ -224,6 +225,7 @@ class SenderModel(Described):
     admitted: bool | None = None
     rule: str | None = None
     rate_bps: Rate = None
+    since_s: Time = Field(default=None, description="Since when it is known to send.")
     service_class: str | None = None
     alias: int | None = None
     dscp: int | None = None

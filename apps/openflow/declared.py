@@ -15,7 +15,7 @@ from apps.openflow.live_probes import PROBES
 from apps.policy_file import FollowedPolicy, PolicyReading, follow_policy
 from apps.registry import APPS
 from apps.saved_state import SavedState
-from apps.state_dir import ActionLog, own_state_dir, socket_path
+from apps.state_dir import ActionLog, socket_path, state_dir
 from apps.status_server import StatusServer
 from controller.snapshot.log import DocumentLog
 from controller.snapshot.names import Names
@@ -73,7 +73,7 @@ class DeclaredApp(App):
 
     def log_actions(self) -> None:
         """Keep a log of what operators ask for."""
-        self.actions = ActionLog(own_state_dir() / "actions.jsonl", self.logger)
+        self.actions = ActionLog(state_dir() / "actions.jsonl", self.logger)
 
     def start(self) -> Any:
         """Serve, then run."""

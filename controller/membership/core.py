@@ -496,4 +496,5 @@ def _member(state: HostMembership) -> Member:
         state.offer is not None,
         state.leaving,
         state.expires_at(),
+        state.since,
     )

@@ -67,7 +67,8 @@ class Member(NamedTuple):
 
     `sources` are those with a running timer (the include list, or the requested list of EXCLUDE mode), `excluded`
     those without; `expires_at` is when the membership ends unless refreshed, `leaving` that its host has left and
-    the answer to the queries is awaited.
+    the answer to the queries is awaited. `since` is when it was first asked for; of one from before a restart, when
+    the journal told of it last.
     """
 
     host: HostRef
@@ -78,6 +79,18 @@ class Member(NamedTuple):
     admitted: bool
     leaving: bool
     expires_at: float
+    since: float
+
+
+class SavedMembership(NamedTuple):
+    """A host's membership of a group as the journal keeps it, with absolute times; `since`: when that was written."""
+
+    mode: FilterMode
+    group_expiry: float
+    timers: dict[bytes, float]
+    excluded: frozenset[bytes]
+    leaving: bool
+    since: float
 
 
 class QuerierStatus(NamedTuple):

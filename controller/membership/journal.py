@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from controller.membership.events import FilterMode, HostRef, MembershipEffect
+from controller.membership.events import FilterMode, HostRef, MembershipEffect, SavedMembership
 from controller.membership.limits import MembershipTally
 from controller.membership.members import HostMemberships
 from controller.membership.older_reports import OlderReports
@@ -16,7 +16,7 @@ from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, JoinedG
 from controller.membership.querier import FAMILIES, Election, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPort, RouterPortTable
-from controller.membership.tables import HostMembership, MemberPort, PortGroup, SavedMembership
+from controller.membership.tables import HostMembership, MemberPort, PortGroup
 from controller.membership.timers import TimedState
 from controller.wire.addresses import (
     format_ip,
@@ -286,7 +286,7 @@ def _restore_member(
     known = tuple(map(parse_ip, record.get("known", ())))
     place = (int(record["dpid"]), int(record["port_no"]))
     ref = HostRef(parse_mac(record["mac"]), ip, *place, known, bool(record.get("spoofed", False)))
-    saved = SavedMembership(mode, group_expiry, timers, excluded, bool(record["leaving"]))
+    saved = SavedMembership(mode, group_expiry, timers, excluded, bool(record["leaving"]), start)
     port = core.ports.setdefault((ref.dpid, ref.port_no), MemberPort(ref.dpid, ref.port_no, core.older))
     core.members_table.restore(port, ref, group, saved, effects)
     core.forget_unused(port)

@@ -15,6 +15,7 @@ from controller.membership.events import (
     InterestChanged,
     MembershipEffect,
     MembershipRefused,
+    SavedMembership,
 )
 from controller.membership.limits import MembershipTally, SmallTokenBucket
 from controller.membership.querier import Queriers
@@ -27,7 +28,6 @@ from controller.membership.tables import (
     MemberPort,
     PortGroup,
     QueriesWanted,
-    SavedMembership,
     group_kind,
 )
 from controller.membership.timers import TimerQueue
@@ -127,7 +127,7 @@ class HostMemberships:
             elif (
                 kind in _JOINS_ANY
                 and not (sources or is_older or spoofed or host is None)
-                and self._joined(membership or PortGroup(port, group), host, until, effects)
+                and self._joined(membership or PortGroup(port, group), host, now, until, effects)
             ):
                 continue
             self._record(port, report, record, is_older, spoofed, timing, now, effects)
@@ -221,9 +221,9 @@ class HostMemberships:
         host = port.hosts[membership.family].get(ref.mac) or self.identities.new_host(ref)
         if ref.spoofed and host.false_ref is None:
             self.identities.accuse(host, ref)
-        state = HostMembership(membership, host)
+        state = HostMembership(membership, host, saved.since)
         state.is_false = ref.spoofed
-        state.mode, state.group_expiry, state.timers, state.excluded, state.leaving = saved
+        state.mode, state.group_expiry, state.timers, state.excluded, state.leaving, _ = saved
         excess = self._enter(state, effects)
         if excess is not None:
             self._tally.count(excess)
@@ -272,7 +272,7 @@ class HostMemberships:
                     host = self.identities.new_host(
                         HostRef(report.eth_src, report.source, port.dpid, port.port_no, (), spoofed)
                     )
-                state = HostMembership(membership, host)
+                state = HostMembership(membership, host, now)
                 state.is_false = spoofed
                 state.apply(kind, sources, now, timing.membership_s)
                 excess = self._enter(state, effects)
@@ -288,7 +288,9 @@ class HostMemberships:
         if is_older and not spoofed and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
             membership.note_older_report(report.version, now + timing.membership_s)
 
-    def _joined(self, membership: PortGroup, host: MemberHost, until: float, effects: list[MembershipEffect]) -> bool:
+    def _joined(
+        self, membership: PortGroup, host: MemberHost, now: float, until: float, effects: list[MembershipEffect]
+    ) -> bool:
         """Take in that a host which is known wants a group, every source of it, that it did not want before.
 
         False, with nothing done, where there is more to be looked at: no room, or a group that is treated otherwise.
@@ -296,7 +298,7 @@ class HostMemberships:
         group = membership.group
         if group_kind(group) is not GroupKind.ROUTABLE or self._excess(membership, host) is not None:
             return False
-        state = HostMembership(membership, host, until)
+        state = HostMembership(membership, host, now, until)
         admitted = bool(self._admit(host.ref, group, None))
         if not admitted:
             effects.append(MembershipRefused(host.ref, group, None))

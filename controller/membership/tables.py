@@ -82,16 +82,6 @@ class QueriesWanted(NamedTuple):
 NO_ASK = QueriesWanted(False, _NO_SOURCES)
 
 
-class SavedMembership(NamedTuple):
-    """A host state as the journal keeps it, with absolute times."""
-
-    mode: FilterMode
-    group_expiry: float
-    timers: dict[bytes, float]
-    excluded: frozenset[bytes]
-    leaving: bool
-
-
 class HostMembership(TimedState):
     """Filter mode and timers of one (dpid, port_no, group, host).
 
@@ -99,7 +89,8 @@ class HostMembership(TimedState):
     X in EXCLUDE mode; `excluded` is the list Y. `leaving`: the host said that it left, so reports of others on the
     port no longer count for it. `verdicts` caches admission: per source in INCLUDE mode, under None in EXCLUDE mode.
     `offer` is what the host adds to the port's interest, None where that is nothing. `is_false`: it was asked for
-    under an address that is not the host's own. A new one is INCLUDE {}, or EXCLUDE {} until `wants_any_until`.
+    under an address that is not the host's own. `since` is when it was first asked for, as far as that is known.
+    A new one is INCLUDE {}, or EXCLUDE {} until `wants_any_until`.
     """
 
     __slots__ = (
@@ -111,12 +102,16 @@ class HostMembership(TimedState):
         "membership",
         "mode",
         "offer",
+        "since",
         "timers",
         "verdicts",
     )
 
-    def __init__(self, membership: PortGroup, host: MemberHost, wants_any_until: float | None = None) -> None:
+    def __init__(
+        self, membership: PortGroup, host: MemberHost, since: float, wants_any_until: float | None = None
+    ) -> None:
         self.armed_at = inf
+        self.since = since
         self.membership = membership
         self.host = host
         if wants_any_until is None:

@@ -33,8 +33,8 @@ class Sender:
     """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
 
     `mark` is its service class, and the code point that its packets get. `alias` is the number of the further tree
-    that they take, 0 for the group's own, None before it was chosen. `packet_count` is what its entry counted when it
-    was read last.
+    that they take, 0 for the group's own, None before it was chosen. `since_s` is when it became known.
+    `packet_count` is what its entry counted when it was read last.
     """
 
     admitted: bool
@@ -44,6 +44,7 @@ class Sender:
     placed_bps: float = 0.0
     mark: Mark = UNMARKED
     alias: int | None = None
+    since_s: float = field(default=0.0, compare=False)
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
     packet_count: int = field(default=0, repr=False, compare=False)
 

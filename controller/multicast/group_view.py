@@ -13,6 +13,7 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.tree_links import links_of
+from controller.snapshot.events import EventRing
 from controller.snapshot.log import Document
 from controller.trees.tree import Key
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
@@ -32,6 +33,7 @@ class GroupView:
         memberships: Memberships,
         static: StaticMembers,
         gate: Gate,
+        events: EventRing,
     ) -> None:
         self._policy = policy
         self._fabric = fabric
@@ -41,6 +43,7 @@ class GroupView:
         self._memberships = memberships
         self._static = static
         self._gate = gate
+        self._events = events
 
     def groups(self) -> list[Document]:
         """Return each group with its tree, members, senders and refusals."""
@@ -56,7 +59,7 @@ class GroupView:
             self._policy().vlans.given_name,
         )
         members = list(self._memberships.members_of(address))
-        admitted = [_member(member) for member in members if member.admitted]
+        admitted = [self._member(member) for member in members if member.admitted]
         return {
             "group": format_ip(address),
             "vlan": domain_of(address) or None,
@@ -121,12 +124,14 @@ class GroupView:
                     "admitted": sender.admitted,
                     "rule": sender.rule,
                     "rate_bps": 0,
+                    "since_s": sender.since_s + self._events.offset_s,
                     "alias": sender.alias or None,
                     "service_class": sender.mark.service_class,
                     "dscp": sender.mark.dscp if sender.admitted else None,
                 },
             )
             document["rate_bps"] += round(sender.rate_bps)
+            document["since_s"] = min(document["since_s"], sender.since_s + self._events.offset_s)
             if leg in aggregations.homes:
                 own = {"dpid": key.dpid, "port_no": key.port_no, "rate_bps": round(sender.rate_bps)}
                 document.setdefault("legs", []).append(own)
@@ -146,17 +151,16 @@ class GroupView:
     def _refused(self, member: Member) -> Document:
         source = min(member.sources, default=None) if member.mode is FilterMode.INCLUDE else None
         decision = self._gate.refusal(member.host, member.group, source)
-        return {**_member(member), "rule": decision.rule, "reason": decision.reason}
+        return {**self._member(member), "rule": decision.rule, "reason": decision.reason}
 
-
-def _member(member: Member) -> Document:
-    return {
-        "dpid": member.host.dpid,
-        "port_no": member.host.port_no,
-        "mac": format_mac(member.host.mac),
-        "ip": format_ip(member.host.ip) if member.host.ip else None,
-        "mode": "exclude" if member.mode is FilterMode.EXCLUDE else "include",
-        "sources": sorted(
-            format_ip(source) for source in (member.sources if member.mode is FilterMode.INCLUDE else member.excluded)
-        ),
-    }
+    def _member(self, member: Member) -> Document:
+        sources = member.sources if member.mode is FilterMode.INCLUDE else member.excluded
+        return {
+            "dpid": member.host.dpid,
+            "port_no": member.host.port_no,
+            "mac": format_mac(member.host.mac),
+            "ip": format_ip(member.host.ip) if member.host.ip else None,
+            "mode": "exclude" if member.mode is FilterMode.EXCLUDE else "include",
+            "sources": sorted(format_ip(source) for source in sources),
+            "since_s": member.since + self._events.offset_s,
+        }

@@ -362,7 +362,7 @@ class SenderTable:
         self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
         for name in _names(group, key):
             self._by_address.setdefault(name, {})[entry] = None
-        sender.mark = self._gate.mark_of(key, group)
+        sender.mark, sender.since_s = self._gate.mark_of(key, group), now
         self._changed(group, now, key.dpid)
         self._legs.sends(group, key, now)
         return self._plane.sender_set(group, key, sender, now)

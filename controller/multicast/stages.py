@@ -244,6 +244,7 @@ class MulticastStages:
             self.memberships,
             self.static,
             self.gate,
+            self.feed.events,
         )
         self.table_view = TableView(self.plane, self.swapping)
         self.version_view = VersionView(self.switches, self.memberships)

@@ -407,3 +407,6 @@ ACTIONS: dict[str, Callable[[Console, Arguments], Document]] = {
     "port-history": Console.history,
 }
 """What can be asked, by name."""
+
+CHANGES = frozenset({"perf-reset", "perf-set"})
+"""What of it changes something."""

@@ -85,8 +85,10 @@ def without_times(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def without_rates(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What does not change from one reading of counters to the next."""
-    return [
-        {**group, "rate_bps": None, "senders": [{**sender, "rate_bps": None} for sender in group["senders"]]}
-        for group in json.loads(json.dumps(groups))
-    ]
+    """What changes neither from one reading of counters to the next nor with the clock."""
+    told = json.loads(json.dumps(groups))
+    for group in told:
+        group["rate_bps"] = None
+        for one in (*group["members"], *group["refused"], *group["senders"]):
+            one |= {"rate_bps": None, "since_s": None}
+    return list(told)

@@ -26,6 +26,7 @@ def state(mode: FilterMode, timed: str, excluded: str = "") -> HostMembership:
     made = HostMembership(
         PortGroup(MemberPort(1, 1, OlderReports()), b"\xef\x00\x00\x01"),
         MemberHost(HostRef(bytes(6), bytes(4), 1, 1)),
+        NOW,
     )
     made.mode = mode
     made.timers = dict.fromkeys(names(*timed), SOURCE_TIMER)

@@ -154,6 +154,7 @@ def alarm(due_s: float) -> HostMembership:
     state = HostMembership(
         PortGroup(MemberPort(1, 1, OlderReports()), GROUP),
         MemberHost(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1)),
+        0.0,
     )
     state.apply(RecordType.CHANGE_TO_EXCLUDE, (), due_s, 0.0)
     return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import selectors
 import socket
@@ -174,6 +175,14 @@ def test_a_switch_that_answers_wrongly_disturbs_no_other(controller: tuple[int, 
     rolled = read_history(directory / "history", RecordKind.SECONDS, since_s=0, until_s=1e10)
     assert rolled.num_rows >= kept and set(rolled["dpid"].to_pylist()) <= {1, 2}
     assert [switch.roles for switch in (bad, fine, silent)] == [[0, 1]] * 3
+    asked = {"do": "perf-set", "knob": "interval_s", "by": "ann"}
+    assert query(directory / "vsrt.sock", {**asked, "value": "2"}, TIMEOUT_S)["value"] == 2
+    assert query(directory / "vsrt.sock", {**asked, "value": "0"}, TIMEOUT_S)["refused"]
+    lines = [json.loads(line) for line in (directory / "actions.jsonl").read_text().splitlines()]
+    assert [(line["by"], line["action"], line["verdict"]) for line in lines] == [
+        ("ann", "perf-set", "done"),
+        ("ann", "perf-set", "refused"),
+    ]
     for switch in (bad, fine, silent):
         switch.socket.close()
     with (directory / "run.jsonl").open() as recording:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -92,9 +93,12 @@ def test_open_anomalies_and_thresholds_outlast_a_restart_and_retraining_is_asked
         fabric.lossy.clear()
         measure(app, fabric, 60)
         assert named(tmp_path) == []
-        assert ask(tmp_path, do="anomaly-retrain", peer_group="tor uplinks")["learnt_anew"] == ["tor uplinks"]
+        answer = ask(tmp_path, do="anomaly-retrain", peer_group="tor uplinks", by="ann")
+        assert answer["learnt_anew"] == ["tor uplinks"]
         refused = ask(tmp_path, do="anomaly-retrain", peer_group="uplinks")
         assert refused["refused"] and "tor uplinks" in refused["error"]
+        lines = [json.loads(line) for line in (tmp_path / "actions.jsonl").read_text().splitlines()]
+        assert [(line["by"], line["verdict"]) for line in lines] == [("ann", "done"), (None, "refused")]
 
 
 @pytest.mark.parametrize("damage", ["nonsense", "blob"])
