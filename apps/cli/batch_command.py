@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from apps.cli import do_command
 from apps.cli.batch_results import BatchResults, digest_of, fields_of
 from apps.cli.called import SECTIONS
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, printable
+from apps.cli.do_words import Words, do_arguments
 from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import DocumentSelection, add_selection
 from apps.cli.snapshot_source import SnapshotSource
@@ -30,7 +32,8 @@ from controller.workflows.workflow import (
 SAMPLE = """\
 # What is done, in order. `do` has the words of `vsrt do`, `for_each` those of `vsrt show`; nothing is run by a shell.
 version: 1
-about: drain the cores of pod 2, one in four of a tier at most
+about: label the cores, and give cam7 an address that port 7 of leaf1 gets
+categories: [cameras]
 min_ready_pct: 75
 steps:
   - {name: label, for_each: switches --select tier=core, do: "label add {item.dpid} work=planned"}
@@ -45,9 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Status 0: done; 1: an item failed or was refused, and what is after it was not begun; 2: bad input, or a "
         "workflow that would drain more than may be, and nothing is done."
     )
-    verbs = parser.add_subparsers(required=True, metavar="init|check|run|resume")
+    verbs = parser.add_subparsers(required=True, metavar="init|list|check|run|resume")
     init = verbs.add_parser("init", help="write a workflow to begin with")
     init.add_argument("file", type=Path, metavar="FILE", help="workflow (YAML), which must not be there")
+    listed = verbs.add_parser("list", help="name the workflows of files and folders, and what they are about")
+    listed.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="workflows, or folders of them (.)")
+    listed.add_argument("--category", metavar="NAME", help="only those of this category")
     check = verbs.add_parser("check", help="say what would be done for what, and do nothing")
     start = verbs.add_parser("run", help="do all steps, and write down what became of each item")
     for command in (check, start):
@@ -57,20 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     resume = verbs.add_parser("resume", help="go on with what is not done, after a failure or a kill")
     resume.add_argument("results", type=Path, metavar="RESULTS", help="results of the run")
     add_source(resume)
-    for command, run_verb in ((init, _init), (check, _check), (start, _start), (resume, _resume)):
+    for command, run_verb in ((init, _init), (listed, _list), (check, _check), (start, _start), (resume, _resume)):
         command.set_defaults(run_verb=run_verb)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked for."""
     return int(args.run_verb(args))
-
-
-class _Words(argparse.ArgumentParser):
-    """Reads words of a workflow as a command's; InputError where they are none."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message)
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -98,6 +97,44 @@ def _read(path: Path) -> tuple[Workflow, bytes]:
         raise InputError(str(fault)) from None
 
 
+def _list(args: argparse.Namespace) -> int:
+    found = [
+        (path, workflow)
+        for path, workflow in _workflows(args.paths or [Path()])
+        if args.category is None or args.category in workflow.categories
+    ]
+    if args.json:
+        emit_json(
+            [
+                {
+                    "file": str(path),
+                    "about": workflow.about,
+                    "categories": list(workflow.categories),
+                    "steps": [step.name for step in workflow.steps],
+                }
+                for path, workflow in found
+            ]
+        )
+        return 0
+    rows = [
+        (path, ",".join(workflow.categories) or "-", len(workflow.steps), workflow.about or "-")
+        for path, workflow in found
+    ]
+    emit_table(("FILE", "CATEGORIES", "STEPS", "ABOUT"), rows)
+    return 0
+
+
+def _workflows(paths: Sequence[Path]) -> Iterator[tuple[Path, Workflow]]:
+    """Yield the workflows of files, and those that folders have; InputError for a file that is none."""
+    for path in paths:
+        if not path.is_dir():
+            yield path, _read(path)[0]
+            continue
+        for below in sorted(path.glob("*.yaml")):
+            with suppress(InputError):
+                yield below, _read(below)[0]
+
+
 def _planned(args: argparse.Namespace, path: Path) -> tuple[Workflow, bytes, dict[str, list[dict[str, Any]]]]:
     """Return the workflow and the items of each step; InputError for words without sense, and for too many drains."""
     workflow, data = _read(path)
@@ -108,7 +145,7 @@ def _planned(args: argparse.Namespace, path: Path) -> tuple[Workflow, bytes, dic
             try:
                 # What earlier steps will answer is not known yet: any word may stand there meanwhile.
                 answers = {origin: {name: "1"} for origin, name in inputs_of(step.words) if origin != "item"}
-                _do_arguments(filled(step.words, item, answers), args)
+                do_arguments(filled(step.words, item, answers), args)
             except (InputError, InputMissing) as error:
                 raise InputError(f"{path}:{step.line}: {step.name}: {error}") from None
     _refuse_drains(source, path, workflow, items)
@@ -118,7 +155,7 @@ def _planned(args: argparse.Namespace, path: Path) -> tuple[Workflow, bytes, dic
 def _items(path: Path, step: WorkflowStep, source: SnapshotSource) -> list[dict[str, Any]]:
     if not step.for_each:
         return [{}]
-    parser = _Words(add_help=False)
+    parser = Words(add_help=False)
     add_selection(parser)
     try:
         chosen = DocumentSelection(parser.parse_args(step.for_each))
@@ -155,29 +192,6 @@ def _refuse_drains(
     wrong = too_many_drained(tiers, drained, steps, workflow.min_ready_pct)
     if wrong:
         raise InputError(f"{path}: {wrong}")
-
-
-def _do_arguments(words: Sequence[str], args: argparse.Namespace) -> argparse.Namespace:
-    """Return what words of `vsrt do` say, asked of the controller that the workflow is for."""
-    parser = _Words(add_help=False)
-    do_command.add_arguments(parser)
-    for command in _below(parser):
-        command.error = parser.error  # type: ignore[method-assign]
-    found = parser.parse_args(list(words))
-    for name in ("socket", "url", "token_file", "ca"):
-        if getattr(found, name, None) is not None:
-            raise InputError(f"--{name.replace('_', '-')}: a workflow is for one controller, which its command names")
-        setattr(found, name, getattr(args, name, None))
-    found.json = True
-    return found
-
-
-def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield below
-                yield from _below(below)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -218,7 +232,7 @@ def _go_on(args: argparse.Namespace, workflow: Workflow, results: BatchResults) 
                 continue
             results.tell(step.name, number, "begun")
             try:
-                answer, text = do_command.perform(_do_arguments(filled(step.words, item, results.answers()), args))
+                answer, text = do_command.perform(do_arguments(filled(step.words, item, results.answers()), args))
                 told.append(results.tell(step.name, number, "done", text, answer))
             except (InputError, OperationFailed, InputMissing) as error:
                 told.append(results.tell(step.name, number, "failed", str(error)))

@@ -193,6 +193,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "vsrt batch": (("vsrt batch check work.yaml", "what would be done for what"),),
     "vsrt batch init": (("vsrt batch init work.yaml", "a workflow to begin with"),),
+    "vsrt batch list": (("vsrt batch list /etc/vsrt/workflows --category cameras", "those about cameras"),),
     "vsrt batch check": (("vsrt batch check work.yaml", "what would be done for what"),),
     "vsrt batch run": (("vsrt batch run work.yaml", "results in work.yaml.results.jsonl"),),
     "vsrt batch resume": (("vsrt batch resume work.yaml.results.jsonl", "what is not done, after a failure"),),

@@ -12,6 +12,7 @@ from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.read import NodeReader
 
 MAX_STEPS = 256
+MAX_CATEGORIES = 16
 MIN_READY_PCT = 75
 """Switches of each tier that stay in use unless a workflow says otherwise."""
 
@@ -30,9 +31,10 @@ class WorkflowStep(NamedTuple):
 
 
 class Workflow(NamedTuple):
-    """Steps in order, and which part of each tier's switches must stay in use, %."""
+    """Steps in order, what they are about, and which part of each tier's switches must stay in use, %."""
 
     about: str
+    categories: tuple[str, ...]
     min_ready_pct: float
     steps: tuple[WorkflowStep, ...]
 
@@ -56,20 +58,35 @@ def read_workflow(data: bytes, source: str) -> Workflow:
 
 
 def _workflow(reader: NodeReader, root: Node) -> Workflow | None:
-    keys = ("version", "about", "min_ready_pct", "steps")
+    keys = ("version", "about", "categories", "min_ready_pct", "steps")
     found = reader.record(root, "", keys, ("version", "steps"), what="a mapping with version and steps")
     if found is None or "steps" not in found:
         return None
     if "version" in found:
         reader.integer(found["version"][1], "version", 1, 1)
     about = reader.text(found["about"][1], "about", "a text") if "about" in found else ""
+    categories = _categories(reader, found["categories"][1]) if "categories" in found else ()
     share = reader.number(found["min_ready_pct"][1], "min_ready_pct", 0, 100) if "min_ready_pct" in found else None
     node = found["steps"][1]
     if isinstance(node, Sequence) and not 0 < len(node.items) <= MAX_STEPS:
         reader.faults.error(node.line, "steps", f"{len(node.items)} steps; 1 to {MAX_STEPS} are possible")
     names: dict[str, bool] = {}
     steps = reader.items(node, "steps", "a list of steps", lambda child, path: _step(reader, child, path, names))
-    return Workflow(about or "", MIN_READY_PCT if share is None else share, tuple(steps))
+    return Workflow(about or "", categories, MIN_READY_PCT if share is None else share, tuple(steps))
+
+
+def _categories(reader: NodeReader, node: Node) -> tuple[str, ...]:
+    if isinstance(node, Sequence) and len(node.items) > MAX_CATEGORIES:
+        count = len(node.items)
+        reader.faults.error(node.line, "categories", f"{count} categories; {MAX_CATEGORIES} are possible")
+    return tuple(reader.items(node, "categories", "a list of names", lambda one, path: _category(reader, one, path)))
+
+
+def _category(reader: NodeReader, node: Node, path: str) -> str | None:
+    name = reader.text(node, path, "a name")
+    if name is not None and not _NAME.match(name):
+        reader.faults.error(node.line, path, f"{quoted(name)} is no name: letters, digits, _ and -")
+    return name
 
 
 def _step(reader: NodeReader, node: Node, path: str, names: dict[str, bool]) -> WorkflowStep | None:

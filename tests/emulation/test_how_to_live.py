@@ -128,6 +128,24 @@ def test_feeds_are_given_their_addresses(reader: Reader, fabric: EmulatedFabric)
     assert "feed=cam8" in reader.run(label)
 
 
+def test_a_workflow_is_run(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "run-a-workflow.md")
+    start, before, do, resume, refused = blocks("run-a-workflow.md")
+    reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    wait(lambda: reader.ask({"show": "status"})["hosts"] == len(fabric.graph.hosts()))
+    listed = reader.run(before)
+    assert "cameras.yaml" in listed and "evening.yaml" not in listed
+    told = reader.run(do)
+    assert "7 of 7 items are done" in told
+    assert sum(" core " in line and line.endswith("work=planned") for line in told.splitlines()) == 4
+    assert told.count("static-member-add") == 2
+    assert "7 of 7 items are done" in reader.run(resume)
+    assert "refused, and nothing is done" in reader.run(refused)
+    assert not any(switch["drained"] for switch in json.loads(reader.run("vsrt show switches --json")))
+
+
 def test_a_port_is_diagnosed(reader: Reader, fabric: EmulatedFabric) -> None:
     policy = reader.directory / "policy.yaml"
     policy.write_text(
@@ -338,7 +356,7 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
     run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md", "from-open-to-strict.md", "small-tables.md"}
-    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md", "give-feeds-addresses.md"}
+    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md", "give-feeds-addresses.md", "run-a-workflow.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}
     by_queues = {"give-a-feed-priority.md"}  # test_priority_guide_live.py
@@ -353,8 +371,9 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     by_captures = {"replay-a-capture.md"}  # test_replay_live.py
     by_scaling = {"scale-monitors.md"}  # tests/unit/cluster/test_scaling_guide.py
     by_import = {"move-from-faucet.md"}  # tests/unit/migration/test_faucet_guide.py
+    by_templates = {"hold-switches-to-a-template.md"}  # test_template_live.py
     elsewhere = by_profiles | by_scaling | by_storms | by_queues | by_tls | by_bonds | by_fabrics
-    elsewhere |= by_cluster | by_campaigns | by_probes | by_captures | by_import
+    elsewhere |= by_cluster | by_campaigns | by_probes | by_captures | by_import | by_templates
     assert pages - run_here - with_an_installation - elsewhere == {"run-as-a-service.md"} | built_in_a_wheel
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
     assert left_out == blocks("upgrade.md")[2]

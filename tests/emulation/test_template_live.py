@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from apps.cli.main import main
 from apps.emulation.processes import run
+from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files
 from private_bridge import private_bridge
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
@@ -48,3 +50,25 @@ def test_a_switch_goes_by_a_template_and_by_what_was_before(
         assert main(["template", "undo"]) == 0
         assert columns("br0") == before
         assert "OFPT_FEATURES_REPLY (xid" in run("ovs-ofctl", "--protocols=OpenFlow10", "show", "br0")
+
+
+def test_the_guide_has_a_switch_go_by_templates_and_back(tmp_path: Path) -> None:
+    page = "hold-switches-to-a-template.md"
+    for name, text in files(page).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    see, have_so, take_back, begin = blocks(page)
+    with private_bridge("br0"):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VSRT_")}
+        environment |= {"PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}", "PYTHONPATH": str(ROOT)}
+        environment |= {"OVSDB": f"unix:{os.environ['OVS_RUNDIR']}/db.sock", "HOME": str(tmp_path)}
+        with Reader(tmp_path, environment) as reader:
+            seen = reader.run(see)
+            assert "openflow-fabric" in seen and "something is otherwise" in seen
+            reader.run(have_so)
+            assert columns("br0")["protocols"] == "OpenFlow13"
+            assert '"mac-aging-time"' in json.dumps(columns("br0")["other_config"])
+            history = reader.run(take_back)
+            assert history.count("openflow-fabric, aging") == 2
+            assert "undid run 1" in history
+            assert columns("br0")["protocols"] != "OpenFlow13"
+            assert "mcast_snooping_enable: false" in reader.run(begin)

@@ -135,6 +135,24 @@ def test_words_that_make_no_sense_are_refused_with_their_line(controller, capsys
     assert controller.asked == []
 
 
+def test_workflows_are_listed_by_what_they_are_about(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    steps = "steps: [{name: a, do: reload}, {name: b, do: reset-counters}]\n"
+    (tmp_path / "one.yaml").write_text(f"version: 1\nabout: cams\ncategories: [cameras, night]\n{steps}")
+    (tmp_path / "two.yaml").write_text(f"version: 1\n{steps}")
+    (tmp_path / "policy.yaml").write_text("version: 1\ndefault: deny\n")
+    assert main(["batch", "list"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["one.yaml", "cameras,night", "2", "cams"],
+        ["two.yaml", "-", "2", "-"],
+    ]
+    one = {"about": "cams", "categories": ["cameras", "night"], "steps": ["a", "b"]}
+    assert ran(capsys, "list", ".", "--category", "night") == (0, [{"file": "one.yaml", **one}], "")
+    status, _, err = ran(capsys, "list", "policy.yaml")
+    assert status == 2, "a file that is named must be one"
+    assert "policy.yaml:1: " in err
+
+
 def test_a_workflow_to_begin_with_can_be_read(controller, capsys, tmp_path):
     assert ran(capsys, "init", "new.yaml")[0] == 0
     assert ran(capsys, "init", "new.yaml")[0] == 2

@@ -13,11 +13,11 @@ def of(steps, more=""):
 def test_a_workflow_is_read_with_its_lines():
     text = "  - {name: a, do: address take video --name cam7}\n"
     text += "  - {name: b, for_each: switches --select tier=core, do: 'drain {item.dpid}'}\n"
-    found = of(text, "about: x\nmin_ready_pct: 50\n")
-    assert (found.about, found.min_ready_pct) == ("x", 50)
+    found = of(text, "about: x\nmin_ready_pct: 50\ncategories: [cameras, night-work]\n")
+    assert (found.about, found.categories, found.min_ready_pct) == ("x", ("cameras", "night-work"), 50)
     assert [(step.name, step.words, step.for_each, step.line) for step in found.steps] == [
-        ("a", ("address", "take", "video", "--name", "cam7"), (), 5),
-        ("b", ("drain", "{item.dpid}"), ("switches", "--select", "tier=core"), 6),
+        ("a", ("address", "take", "video", "--name", "cam7"), (), 6),
+        ("b", ("drain", "{item.dpid}"), ("switches", "--select", "tier=core"), 7),
     ]
 
 
@@ -43,6 +43,21 @@ def test_what_makes_no_sense_is_refused_with_its_place(steps, message):
     assert [
         error for error in refused.value.errors if message in f"{error.field}: {error.message}" and error.line > 1
     ]
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ("[a b]", "no name"),
+        ("['-']", "no name"),
+        ("7", "a list"),
+        (f"[{', '.join('abcdefghijklmnopq')}]", "17 categ"),
+    ],
+)
+def test_categories_are_names(categories, message):
+    with pytest.raises(PolicyInvalid) as refused:
+        of("  - {name: a, do: reload}\n", f"categories: {categories}\n")
+    assert [error.line for error in refused.value.errors if message in error.message] == [2]
 
 
 def test_what_stands_for_something_stays_one_word_and_becomes_no_option():
