@@ -18,7 +18,7 @@ from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.status_client import query
 from topology.generators import make
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 CAPACITY_BPS = 10e6
 RATE_BPS = 2e6

@@ -15,7 +15,7 @@ from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.status_client import query
 from topology.generators import make
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 FRAMEWORK = "os-ken"
 
 POLICY = """\

@@ -12,7 +12,7 @@ from several_controllers import vsrt
 from topology.generators import make
 from topology.graph import Graph
 
-pytestmark = [pytest.mark.emulation, pytest.mark.each_framework]
+pytestmark = [pytest.mark.emulation, pytest.mark.each_framework, pytest.mark.unhurried]
 
 
 @pytest.fixture(scope="module")

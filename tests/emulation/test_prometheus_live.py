@@ -32,7 +32,7 @@ from controller.wire.dpids import format_dpid, parse_dpid
 from topology.generators import make
 from topology.graph import Graph, NodeKind
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 DASHBOARD = Path(__file__).parents[2] / "dashboards" / "performance.json"
 CONTROLLER_DASHBOARD = DASHBOARD.with_name("controller.json")

@@ -1,7 +1,7 @@
 """Which process of a test run runs which module.
 
-Half of them have live modules that count packets, and wait, while the others compute; one of these begins with live
-modules that count none.
+A third of them have live modules that count packets, and wait; another third begins with live modules that count
+none; the others compute.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ def _live(*names: str) -> tuple[str, ...]:
 
 
 LONGEST = _live(
-    *("how_to", "installation", "cluster_faults", "routers", "vlans", "cluster", "check", "shares", "return"),
-    *("allocator", "repair", "guard", "cluster_upgrade", "queues", "aliases", "maintenance", "anomaly"),
+    *("how_to", "scaling", "cluster_faults", "cluster", "installation", "maintenance", "routers", "paths_by_metric"),
+    *("shares", "vlans", "anomaly", "check", "return", "operator_records", "cluster_store", "allocator", "registered"),
+    *("guard", "repair", "large_flows", "queues", "aliases", "shared_entries", "cluster_upgrade"),
 )
-"""Live modules that take a minute or more: they begin first, so that none is left over when all else has ended."""
+"""Live modules that take most of a minute or more: they begin first, so that none is left over when all else has ended."""
 
 UNHURRIED = frozenset(
     _live(
         *("how_to", "installation", "shares", "allocator", "full_disk", "mn", "tls"),
         *("dashboard", "alarms", "events", "recording", "paths_by_metric", "large_flows", "scaling", "template"),
+        *("operator_records", "monitor", "prometheus", "normalcy"),
     )
 )
 """Live modules all of whose tests are marked as unhurried: they count no packets."""
@@ -56,7 +58,8 @@ class Kind(Enum):
 class Lanes(LoadFileScheduling):  # type: ignore[misc]
     """Hands out modules in the order of their tests, but the longest first, live ones to half of the processes.
 
-    Of five processes and more another one has live modules too: those that count no packets, while there are any.
+    Of five processes and more a third has live modules that count no packets, while there are any, and half of the
+    others have those that do.
     """
 
     def _assign_work_unit(self, node: Any) -> None:
@@ -70,7 +73,8 @@ class Lanes(LoadFileScheduling):  # type: ignore[misc]
     def _wanted_by(self, node: Any) -> tuple[Kind, ...]:
         """Return the kinds of modules that a process is there for; it has others where there is none of these."""
         running = Counter(kind for other in self.nodes if other is not node for kind in self._kinds_run_by(other))
-        lanes, beside = self.numnodes // 2, self.numnodes // 5
+        beside = self.numnodes // 3 if self.numnodes > 4 else 0
+        lanes = (self.numnodes - beside) // 2
         if not beside:
             live = (Kind.COUNTS_PACKETS, Kind.WAITS)
             return live if running[Kind.COUNTS_PACKETS] + running[Kind.WAITS] < lanes else (Kind.COMPUTES,)
