@@ -93,6 +93,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt show versions", "what each switch is, and which versions of OpenFlow, IGMP and MLD are in force"),
         ("vsrt show status --url https://127.0.0.1:8181 --ca ca.pem", "from the API of the dashboard"),
     ),
+    "vsrt mount": (
+        ("vsrt mount /mnt/vsrt", "ls /mnt/vsrt/switches; tail -f /mnt/vsrt/events; echo 3 > /mnt/vsrt/do/drain"),
+        ("vsrt mount /mnt/vsrt --url https://127.0.0.1:8181 --ca ca.pem --token-file token", "from anywhere"),
+    ),
     "vsrt actions": (
         ("vsrt actions --by ann --since 2026-11-22", "what ann asked for since then"),
         ("vsrt actions --action 'switch-*' --limit 20", "the newest 20 drains and the like"),

@@ -21,6 +21,7 @@ COMMANDS = {
     "emulate": "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)",
     "trace": "tell what captured packets hold, and make a scenario of them for `vsrt emulate`",
     "run": "run the controller under os-ken",
+    "mount": "show what a running controller knows as files, and do what is written to some of them",
     "show": "show what a running controller knows",
     "watch": "follow what a running controller knows, as it changes",
     "changes": "record what of a running controller is configured otherwise than before",

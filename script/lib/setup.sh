@@ -35,7 +35,7 @@ install_packages() {
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium-headless-shell:chromium-headless-shell openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
         systemd-analyze:systemd gcc:gcc python3-config:python3-dev vtysh:frr igmpproxy:igmpproxy
-        etcd:etcd-server nft:nftables strace:strace qemu-system-x86_64:qemu-system-x86
+        etcd:etcd-server nft:nftables strace:strace fusermount3:fuse3 qemu-system-x86_64:qemu-system-x86
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do

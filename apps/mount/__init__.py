@@ -1,0 +1,1 @@
+"""The change feed of a running controller as a file system: `vsrt mount`."""
