@@ -24,10 +24,10 @@ def _live(*names: str) -> tuple[str, ...]:
 
 LONGEST = _live(
     *("how_to", "scaling", "cluster_faults", "cluster", "installation", "maintenance", "routers", "paths_by_metric"),
-    *("shares", "vlans", "anomaly", "check", "return", "operator_records", "cluster_store", "allocator", "registered"),
-    *("guard", "repair", "large_flows", "queues", "aliases", "shared_entries", "cluster_upgrade"),
+    *("shares", "vlans", "anomaly", "check", "return", "operator_records", "cluster_store", "allocator"),
+    *("registered", "guard", "repair", "large_flows", "queues", "aliases", "shared_entries", "cluster_upgrade"),
 )
-"""Live modules that take most of a minute or more: they begin first, so that none is left over when all else has ended."""
+"""Live modules that take most of a minute or more: they begin first, so that none is left over when all else ends."""
 
 UNHURRIED = frozenset(
     _live(
