@@ -205,3 +205,7 @@ def test_how_many_monitors_there_should_be_and_what_each_learner_would_have(
     fabric.put("scaling", str(said.number), advised_document(said._replace(is_met=False, skipped=7, is_ordered=True)))
     expect(view).to_contain_text("missed")
     expect(view).to_contain_text("3 monitors, ordered")
+    failed = "Try 1 failed: no host is free. It is tried again in 5 s, unless other advice comes."
+    fabric.put("scaling", str(said.number), advised_document(said._replace(is_ordered=True, outcome=failed)))
+    expect(view.get_by_role("paragraph")).to_contain_text(failed)
+    expect(intervals.nth(1)).to_contain_text(failed)
