@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from apps.profile_parts import SUFFIX, hold, part_of
 from apps.version import version
 from controller.profiles.spans import Operation, Span, SpanOutcome
 
@@ -47,11 +49,12 @@ class ProfileFile:
 
     def __init__(self, path: Path, about: Mapping[str, Any], offset_s: float) -> None:
         self.path = path
-        self.part = path.with_name(f"{path.name}.part")
+        self.part = part_of(path)
         self._offset_s = offset_s
         told = {"version": PROFILE_VERSION, "controller": version(), **about}
         schema = SCHEMA.with_metadata({KEY: json.dumps(told).encode()})
         self._writer = pq.ParquetWriter(self.part, schema, compression="zstd", write_page_checksum=True)
+        self._lock = hold(self.part)
 
     def write(self, spans: Iterable[Span]) -> None:
         """Write a group of rows."""
@@ -62,6 +65,7 @@ class ProfileFile:
         self._writer.add_key_value_metadata({END_KEY.decode(): json.dumps(dict(end))})
         self._writer.close()
         self.part.replace(self.path)
+        os.close(self._lock)
 
 
 def _table(spans: Iterable[Span], offset_s: float) -> pa.Table:
@@ -150,6 +154,6 @@ def _unreadable(path: Path, error: Exception) -> str:
         is_begun = False
     if not is_begun:
         return f"{path}: no Parquet file"
-    if path.suffix == ".part":
+    if path.suffix == SUFFIX:
         return f"{path}: the file is cut: it is still written, or the controller ended before it was whole"
     return f"{path}: the file is cut, or damaged: {str(error).splitlines()[0]}"

@@ -8,13 +8,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from apps.openflow.app_watch import AppWatch
 from apps.openflow.framework import SOUTHBOUND, SWITCHES
 from apps.openflow.live_profile import LoopPart
 from apps.openflow.questions import Unanswered
+from apps.openflow.watched_apps import Watched, WatchedApps
 from apps.probe_points import SHARED
 from apps.status_server import QuestionRefused
 from apps.system import system_threading
@@ -58,7 +57,7 @@ class _Measurement:
         for span in part.collector.take():
             self.figures.joined(span)
 
-    def attach(self, apps: Mapping[str, App], watched: Callable[[str], AppWatch]) -> None:
+    def attach(self, apps: Mapping[str, App], watched: Watched) -> None:
         """Begin."""
         figures, clock = self.figures, time.monotonic
         shared, app = watched(SHARED), watched(self.app.name.lower())
@@ -112,28 +111,14 @@ class _Measurement:
         }
 
 
-class LiveLatency:
-    """The measurement of this process: one at a time, begun, looked at and ended by questions on the status socket.
+class LiveLatency(WatchedApps):
+    """The measurement of this process: one at a time, begun, looked at and ended by questions on the socket."""
 
-    Parameters
-    ----------
-    apps
-        The apps of the process by name, as they are at the time.
-    watched
-        Returns what looks at an app, or at what apps share.
-    """
-
-    def __init__(self, apps: Mapping[str, App], watched: Callable[[str], AppWatch]) -> None:
-        self._apps = apps
-        self._watched = watched
+    def __init__(self, apps: Mapping[str, App], watched: Watched) -> None:
+        super().__init__(apps, watched)
         self._current: _Measurement | None = None
         self._numbers = itertools.count(1)
         self._lock = system_threading.Lock()
-
-    def core_of(self, name: str) -> Any:
-        """Return the core of an app, None where it does not run."""
-        app = self._apps.get(name)
-        return None if app is None else app.core
 
     def begin(self, _asked: Mapping[str, Any]) -> dict[str, Any]:
         """Begin to measure; on a thread of the socket."""
@@ -145,11 +130,7 @@ class LiveLatency:
             if current is not None and not current.is_over:
                 raise QuestionRefused("Somebody measures already, and one does at a time: ask again in a moment.")
             current = self._current = _Measurement(next(self._numbers), self, app)
-        try:
-            app.ask(partial(current.attach, self._apps, self._watched))
-        except Unanswered:
-            SWITCHES.call(current.detach)
-            raise
+        self._attach(current, lambda: SWITCHES.call(current.detach))
         return {"id": current.number}
 
     def look(self, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -256,6 +256,7 @@ class LiveProbes:
         if self._keeper is None:
             self._keeper = app
         if self._server is None:
+            self._profile.clear_left()
             views = {"probes": self._list, "profile": self._profile.shown}
             actions: dict[str, Action] = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
             actions |= {name: partial(self._ask_profile, name) for name in ("profile-start", "profile-stop")}

@@ -15,11 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from apps.environment import state_path
 from apps.log_keeper import LogKeeper
 from apps.openflow.app_watch import AppWatch
 from apps.openflow.framework import DATAPATHS, SWITCHES, Event, hub, run_aside
 from apps.openflow.questions import Unanswered
+from apps.openflow.watched_apps import Watched, WatchedApps
 from apps.probe_points import MONITOR, MULTICAST, SHARED
+from apps.profile_parts import clear_left
 from apps.state_dir import state_dir
 from apps.status_server import QuestionRefused
 from apps.system import system_threading
@@ -98,7 +101,7 @@ class LoopPart:
         self._look_s = self._hand_over_s = 0.0
         self._looks_at_tables = False
 
-    def attach(self, apps: Mapping[str, App], watched: Callable[[str], AppWatch]) -> None:
+    def attach(self, apps: Mapping[str, App], watched: Watched) -> None:
         """Look from here on at the apps of the loop, unless that has ended already."""
         if self.detached.is_set():
             return
@@ -174,7 +177,7 @@ class LoopPart:
 
         def began(operation: Operation, subject: str) -> None:
             collector.turned_away()
-            self._settles(collector.began, operation, subject)
+            self._settles(collector.began, operation, subject, reactor.now_s)
 
         self._ends += [
             watch.watch("event", PacketReceived, packet),
@@ -292,27 +295,18 @@ class _ProfileRun:
         }
 
 
-class LiveProfile:
-    """The profile of this process: one at a time, begun and ended by questions on the status socket.
+class LiveProfile(WatchedApps):
+    """The profile of this process: one at a time, begun and ended by questions on the status socket."""
 
-    Parameters
-    ----------
-    apps
-        The apps of the process by name, as they are at the time.
-    watched
-        Returns what looks at an app, or at what apps share.
-    """
-
-    def __init__(self, apps: Mapping[str, App], watched: Callable[[str], AppWatch]) -> None:
-        self._apps = apps
-        self._watched = watched
+    def __init__(self, apps: Mapping[str, App], watched: Watched) -> None:
+        super().__init__(apps, watched)
         self._run: _ProfileRun | None = None
         self._logger = logging.getLogger("vsrt")
 
-    def core_of(self, name: str) -> Any:
-        """Return the core of an app, None where it does not run."""
-        app = self._apps.get(name)
-        return None if app is None else app.core
+    def clear_left(self) -> None:
+        """Remove what controllers left that were killed while they wrote a profile: it cannot be read."""
+        for part in clear_left(state_path() / DIRECTORY):
+            self._logger.warning("%s was left by a controller that was killed, and is removed.", part)
 
     def shown(self) -> dict[str, Any]:
         """Return the profile that runs, or the last one that did, JSON-able; ``profile`` is None before the first."""
@@ -339,12 +333,8 @@ class LiveProfile:
             loops.setdefault(app.reactor.name, app)
         run.parts = [LoopPart(self, app) for app in loops.values()]
         hub.spawn(self._write, run, file)
-        try:
-            for part in run.parts:
-                part.app.ask(partial(part.attach, self._apps, self._watched))
-        except Unanswered:
-            self._end_soon(run, "a loop was too busy to begin")
-            raise
+        for part in run.parts:
+            self._attach(part, partial(self._end_soon, run, "a loop was too busy to begin"))
         return run.document()
 
     def stop(self, _asked: Mapping[str, Any], _by: str | None) -> dict[str, Any]:
@@ -390,6 +380,7 @@ class LiveProfile:
 
     def _path(self, name: str) -> Path:
         path = state_dir() / DIRECTORY / f"{name}.parquet"
+        self.clear_left()
         if path.exists():
             raise QuestionRefused(f"name: {path} is there already", "name")
         if len(list(path.parent.glob("*.parquet*"))) >= MOST_FILES:

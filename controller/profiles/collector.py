@@ -56,11 +56,26 @@ class _Packet(NamedTuple):
     taken_s: float
 
 
-class _Begun(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Begun:
+    """What ends when switches hold what they shall; `sent_s` once the first edits after it were sent."""
+
     operation: Operation
     subject: str
     dpid: int | None
     begun_s: float
+    taken_s: float
+    sent_s: float | None = None
+
+    def waits(self, ended_s: float | None) -> SpanWaits:
+        """Return what it waited for; `ended_s` is None where switches have not confirmed all."""
+        if self.dpid is not None:
+            return SpanWaits()  # a switch is read first, which is no wait for edits
+        loop_s = self.taken_s - self.begun_s
+        if self.sent_s is None:
+            return SpanWaits(loop_s)
+        switch_s = None if ended_s is None else max(0.0, ended_s - self.sent_s)
+        return SpanWaits(loop_s, self.sent_s - self.taken_s, switch_s)
 
 
 class SpanCollector:
@@ -136,6 +151,9 @@ class SpanCollector:
 
     def edits_sent(self, effect: ApplyEdits, now: float) -> None:
         """Take it that edits go to a switch, with a barrier behind them."""
+        for begun in self._settling:
+            if begun.sent_s is None and effect.edits:
+                begun.sent_s = now
         if not self._asked:
             return
         xid = effect.first_xid + len(effect.edits)
@@ -186,22 +204,25 @@ class SpanCollector:
     def connected(self, dpid: int, now: float) -> None:
         """Take it that a switch connected; once, whichever apps hear of it."""
         if not any(each.dpid == dpid for each in self._settling):
-            self._settle(_Begun(Operation.CONNECT, str(dpid), dpid, now))
+            self._settle(_Begun(Operation.CONNECT, str(dpid), dpid, now, now))
 
     def disconnected(self, dpid: int, now: float) -> None:
         """Take it that a switch's connection ended: what waited for it has failed."""
         for each in [each for each in self._settling if each.dpid == dpid]:
             self._settling.remove(each)
-            self._add(Span(each.operation, each.subject, each.begun_s, now, SpanWaits(), SpanOutcome.FAILED))
+            self._add(Span(each.operation, each.subject, each.begun_s, now, each.waits(None), SpanOutcome.FAILED))
         for key in [key for key in self._confirming if key[0] == dpid]:
             for asked in self._confirming.pop(key):
                 self._close(asked, now, SpanOutcome.FAILED)
         for poll in [key for key in self._polls if key[0] == dpid]:
             self._answered(poll, now, SpanOutcome.FAILED)
 
-    def began(self, operation: Operation, subject: str, now: float) -> None:
-        """Take it that something began that ends when every switch holds what it shall."""
-        self._settle(_Begun(operation, subject, None, now))
+    def began(self, operation: Operation, subject: str, there_s: float, now: float) -> None:
+        """Take it that something began that ends when every switch holds what it shall.
+
+        It was there at `there_s`, and is taken now.
+        """
+        self._settle(_Begun(operation, subject, None, min(there_s, now), now))
 
     def _settle(self, begun: _Begun) -> None:
         if len(self._settling) >= OPEN_BOUND:
@@ -219,7 +240,7 @@ class SpanCollector:
             is_behind = bool(behind) if each.dpid is None else each.dpid in behind
             if not is_behind and not (is_judging and each.operation is Operation.RELOAD):
                 heard_s = self._last_heard_s if each.dpid is None else self._heard_s.get(each.dpid, 0.0)
-                has_changed = heard_s > each.begun_s
+                has_changed = heard_s > each.taken_s
                 outcome = SpanOutcome.DONE if has_changed else SpanOutcome.NO_EDITS
                 ended_s = heard_s if has_changed else now
             elif now > each.begun_s + LONGEST_S:
@@ -227,7 +248,8 @@ class SpanCollector:
             else:
                 continue
             self._settling.remove(each)
-            self._add(Span(each.operation, each.subject, each.begun_s, ended_s, SpanWaits(), outcome))
+            waits = each.waits(ended_s if outcome is SpanOutcome.DONE else None)
+            self._add(Span(each.operation, each.subject, each.begun_s, ended_s, waits, outcome))
 
     def look(self, unsettled: Collection[int], now: float) -> None:
         """Give up what lasts too long; joins at switches that hold all that they shall have had nothing changed."""
@@ -289,8 +311,10 @@ class SpanCollector:
         """Take what is under way as unfinished."""
         for asked in [each for of_group in self._asked.values() for each in of_group]:
             self._close(asked, now, SpanOutcome.UNFINISHED)
+        for begun in self._settling:
+            waits = begun.waits(None)
+            self._add(Span(begun.operation, begun.subject, begun.begun_s, now, waits, SpanOutcome.UNFINISHED))
         open_now: Iterable[tuple[Operation, str, float]] = (
-            *((each.operation, each.subject, each.begun_s) for each in self._settling),
             *((Operation.POLL, *found) for found in self._polls.values()),
             *((Operation.CAMPAIGN_STEP, f"{dpid} {step}", at_s) for dpid, (step, at_s) in self._steps.items()),
         )

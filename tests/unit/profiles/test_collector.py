@@ -9,7 +9,7 @@ import pytest
 from controller.effects import ApplyEdits, Put, Remove
 from controller.profiles import collector as module
 from controller.profiles.collector import SpanCollector
-from controller.profiles.spans import LONGEST_S, Operation, Span, SpanOutcome
+from controller.profiles.spans import LONGEST_S, Operation, Span, SpanOutcome, SpanWaits
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.wire.addresses import parse_ip
 
@@ -136,7 +136,7 @@ def test_what_waits_for_a_switch_that_is_lost_has_failed() -> None:
 def test_a_connection_and_a_repair_end_with_the_last_word_of_the_switches_concerned() -> None:
     spans = SpanCollector()
     spans.connected(3, 10.0)
-    spans.began(Operation.REPAIR, "1:2-3:4", 10.0)
+    spans.began(Operation.REPAIR, "1:2-3:4", 10.0, 10.0)
     spans.heard(3, 10.5)
     spans.settled({3, 4}, False, 10.6)
     assert spans.take() == []
@@ -145,20 +145,43 @@ def test_a_connection_and_a_repair_end_with_the_last_word_of_the_switches_concer
     spans.confirmed(4, 1, 12.0)
     spans.settled((), False, 12.01)
     assert [told(each)[:4] for each in spans.take()] == [(Operation.REPAIR, "1:2-3:4", SpanOutcome.DONE, 2.0)]
-    spans.began(Operation.REPAIR, "switch 9", 13.0)
+    spans.began(Operation.REPAIR, "switch 9", 13.0, 13.0)
     spans.settled((), False, 13.01)
     assert [each.outcome for each in spans.take()] == [SpanOutcome.NO_EDITS]
-    spans.began(Operation.DRAIN, "9 drained", 14.0)
+    spans.began(Operation.DRAIN, "9 drained", 14.0, 14.0)
     spans.settled({1}, False, 14.0 + LONGEST_S)
     assert spans.is_settling
     spans.settled({1}, False, 14.1 + LONGEST_S)
     assert [each.outcome for each in spans.take()] == [SpanOutcome.UNFINISHED]
 
 
+def test_a_repair_waits_for_the_loop_the_controller_and_the_switches() -> None:
+    spans = SpanCollector()
+    spans.began(Operation.REPAIR, "1:2-3:4", 10.0, 10.25)
+    spans.began(Operation.DRAIN, "3 drained", 10.0, 10.25)
+    spans.edits_sent(edits(4, 7), 10.5)
+    spans.edits_sent(edits(4, 7, put(GROUP, 5)), 11.0)
+    spans.edits_sent(edits(5, 9, put(GROUP, 5)), 12.0)
+    spans.confirmed(5, 10, 13.0)
+    spans.settled((), False, 13.01)
+    for span in spans.take():
+        assert (span.begun_s, span.ended_s, span.outcome) == (10.0, 13.0, SpanOutcome.DONE)
+        assert span.waits == SpanWaits(0.25, 0.75, 2.0), "they add up to what it took"
+    spans.began(Operation.RELOAD, "policy", 14.0, 14.5)
+    spans.settled((), False, 15.0)
+    (span,) = spans.take()
+    assert (span.outcome, span.waits) == (SpanOutcome.NO_EDITS, SpanWaits(0.5))
+    spans.began(Operation.DRAIN, "3 used again", 16.0, 16.0)
+    spans.edits_sent(edits(4, 11, put(GROUP, 5)), 16.5)
+    spans.end(17.0)
+    (span,) = spans.take()
+    assert (span.outcome, span.waits) == (SpanOutcome.UNFINISHED, SpanWaits(0.0, 0.5))
+
+
 def test_a_reload_waits_until_everybody_is_judged_and_a_repair_does_not() -> None:
     spans = SpanCollector()
-    spans.began(Operation.RELOAD, "policy", 10.0)
-    spans.began(Operation.REPAIR, "switch 2", 10.0)
+    spans.began(Operation.RELOAD, "policy", 10.0, 10.0)
+    spans.began(Operation.REPAIR, "switch 2", 10.0, 10.0)
     spans.settled((), True, 10.5)
     assert [each.operation for each in spans.take()] == [Operation.REPAIR]
     spans.settled((), False, 11.0)
@@ -208,7 +231,7 @@ def test_what_finds_no_room_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         join(spans, at=(3, number))
         spans.requested(3, number, "port", 1.0)
-        spans.began(Operation.DRAIN, str(number), 1.0)
+        spans.began(Operation.DRAIN, str(number), 1.0, 1.0)
         spans.stepped(number, "hook", True, 1.0)
     assert spans.missed == 3
     spans.end(11.0)

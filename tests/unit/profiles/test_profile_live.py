@@ -14,6 +14,7 @@ from controllers import controller
 
 from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess
+from apps.profile_parts import clear_left
 from apps.simulated_fabric.fabric import SimulatedFabric
 from apps.simulated_fabric.hosts import SimulatedHosts
 from apps.status_client import query
@@ -99,6 +100,9 @@ def test_what_happens_at_a_controller_is_in_its_profile(
             waits = [row[f"wait_{name}_s"] for name in ("loop", "controller", "switch")]
             assert sum(waits) == pytest.approx(row["took_s"], abs=1e-6)
             assert 0 < row["took_s"] < 30
+        if row["operation"] in ("drain", "repair") and row["outcome"] == "done":
+            waits = [row[f"wait_{name}_s"] for name in ("loop", "controller", "switch")]
+            assert sum(waits) == pytest.approx(row["took_s"], abs=1e-6)
         assert begun["begun_s"] - 1 < row["start_s"] < begun["begun_s"] + 300
     assert main(["profile", "report", ended["path"], "--json", "--html", str(tmp_path / "page.html")]) == 0
     told = {each["operation"]: each for each in json.loads(capsys.readouterr().out)["operations"]}
@@ -149,6 +153,22 @@ def test_a_controller_that_ends_leaves_its_profile_whole(capsys: pytest.CaptureF
         profile(process, "start", "--name", "last")
     assert main(["profile", "report", str(tmp_path / "profiles" / "last.parquet")]) == 0
     assert re_ended(capsys.readouterr().out)
+
+
+def test_what_a_controller_that_was_killed_left_is_removed_by_the_next(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    part = tmp_path / "profiles" / "killed.parquet.part"
+    with controller("vsrt-os-ken", POLICY, APPS, {"VSRT_STATE_DIR": str(tmp_path)}) as process:
+        profile(process, "start", "--name", "killed")
+        assert part.exists()
+        assert clear_left(part.parent) == [], "it is written"
+        process.kill()
+        assert part.exists()
+        process.start()
+        assert not part.exists()
+        profile(process, "start", "--name", "killed")
+    assert main(["profile", "report", str(part.with_suffix(""))]) == 0
 
 
 def re_ended(told: str) -> bool:
