@@ -11,9 +11,9 @@ from apps.cli.called import SnapshotNames, is_spelled_out
 from apps.cli.common import InputError
 from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
-from apps.cli.tenant_hosts import policy_in
 from apps.cli.times import add_zone, clock_of
 from apps.dashboard.lists import GRAVITIES, at_least, is_field, matching, ordered
+from apps.tenants.hosts import policy_in
 from controller.snapshot.reader import Document, Snapshot
 from controller.snapshot.selectors import SelectorInvalid, Term, parse_selector, selected, unknown_keys
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
@@ -141,8 +141,6 @@ class DocumentSelection:
         from apps.dashboard.models import DOCUMENTS
 
         model = DOCUMENTS.get(self.what, Identified)
-        if model is Identified and not whole:
-            return
         if not is_field(name, model, whole):
             known = {field for document in whole for field in document.fields} or model.model_fields
             raise InputError(f"--sort: no document has the field {name!r}; there are {', '.join(sorted(known))}")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from apps.cli.called import SnapshotNames
+from apps.cli.common import OperationFailed
 from apps.cli.show_cells import Fields, Row, place, text
 from apps.cli.show_classes import class_rows, queue_rows
 from apps.cli.show_cluster import MEMBER_TITLES, cluster_rows
-from apps.cli.show_connections import CONNECTION_TITLES, connection_rows, connections
-from apps.cli.show_connections import SECTIONS as CONNECTION_SECTIONS
+from apps.cli.show_connections import CONNECTION_TITLES, connection_rows
 from apps.cli.show_fabric import PORT_TITLES, link_rows, port_rows, switch_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.cli.show_happenings import alarm_rows, allocation_rows, anomaly_rows, cleared_alarm_rows, event_rows
@@ -18,8 +18,7 @@ from apps.cli.show_policy import candidate_rows, policy_rows, staged_rows
 from apps.cli.show_routers import router_rows, routers_document
 from apps.cli.show_runs import RUN_TITLES, run_rows
 from apps.cli.show_scaling import SCALING_TITLES, scaling_rows
-from apps.cli.show_unused import SECTIONS as UNUSED_SECTIONS
-from apps.cli.show_unused import UNUSED_TITLES, unused, unused_rows
+from apps.cli.show_unused import UNUSED_TITLES, unused_rows
 from apps.cli.show_versions import VERSION_TITLES, version_rows
 from apps.dashboard.lists import (
     classes_with_queues,
@@ -32,6 +31,11 @@ from apps.dashboard.lists import (
     senders,
     with_aliases,
 )
+from apps.tenants.connections import SECTIONS as CONNECTION_SECTIONS
+from apps.tenants.connections import connections
+from apps.tenants.hosts import PolicyUnreadable
+from apps.tenants.unused import SECTIONS as UNUSED_SECTIONS
+from apps.tenants.unused import unused
 from controller.snapshot.reader import Document, DocumentCopy, Snapshot
 
 PLACES = frozenset({"switch", "port"})
@@ -64,6 +68,16 @@ def _made(
     name: str, make: Callable[[DocumentCopy], Sequence[Document]], step: int = 1
 ) -> Callable[[Snapshot], Sequence[Document]]:
     return lambda snapshot: make(snapshot.section(name))[::step]
+
+
+def _by_policy(make: Callable[[Snapshot], Sequence[Document]]) -> Callable[[Snapshot], Sequence[Document]]:
+    def made(snapshot: Snapshot) -> Sequence[Document]:
+        try:
+            return make(snapshot)
+        except PolicyUnreadable as fault:
+            raise OperationFailed(str(fault)) from None
+
+    return made
 
 
 def _flow_tables(fields: Fields, called: SnapshotNames) -> Iterator[Row]:
@@ -128,7 +142,7 @@ TABLES: dict[str, Table] = {
         CONNECTION_SECTIONS,
         CONNECTION_TITLES,
         connection_rows,
-        connections,
+        _by_policy(connections),
         PLACES | {"group", "tenant"},
     ),
     "classes": Table(
@@ -231,7 +245,7 @@ TABLES: dict[str, Table] = {
         UNUSED_SECTIONS,
         UNUSED_TITLES,
         unused_rows,
-        unused,
+        _by_policy(unused),
     ),
     "staged": Table(
         "who a staged policy would refuse, or admit, instead",

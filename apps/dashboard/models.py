@@ -26,6 +26,7 @@ from apps.dashboard.model_parts import (
 from apps.dashboard.pool_models import PoolAddressModel, PoolModel
 from apps.dashboard.run_models import RunModel
 from apps.dashboard.staged_models import StagedModel
+from apps.dashboard.tenant_models import TenantConnectionModel, UnusedModel
 from apps.dashboard.version_models import VersionModel
 
 
@@ -482,6 +483,8 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "queues": PortQueueModel,
     "tables": FlowTableModel,
     "versions": VersionModel,
+    "connections": TenantConnectionModel,
+    "unused": UnusedModel,
     "maintenance": MaintenanceModel,
     "pools": PoolModel,
     "addresses": PoolAddressModel,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -22,8 +22,11 @@ from apps.dashboard.probe_routes import add_probe_reads
 from apps.dashboard.questions import Ask, answered
 from apps.dashboard.streams import Streams
 from apps.registry import TABLE_APPS
+from apps.tenants.connections import connections
+from apps.tenants.hosts import PolicyUnreadable
+from apps.tenants.unused import unused
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
-from controller.snapshot.reader import Document, DocumentCopy
+from controller.snapshot.reader import Document, DocumentCopy, Snapshot
 from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
 from controller.wire.addresses import format_ip, parse_name
 
@@ -122,6 +125,9 @@ LISTS = {
 }
 """The lists by name; each is a path of the API."""
 
+OF_TENANTS: Mapping[str, Callable[[Snapshot], Sequence[Document]]] = {"connections": connections, "unused": unused}
+"""Lists that are made of several sections by the tenants of the policy."""
+
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "staged", "events", "alarms"),
     *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "monitors", "scaling", "classes", "queues"),
@@ -216,6 +222,9 @@ def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need
     for name, entry in LISTS.items():
         if name != "events":
             _add_list(router, board, name, entry)
+
+    for name, make in OF_TENANTS.items():
+        _add_list_of_tenants(router, board, name, make)
 
     async def status() -> Response:
         """Return the state of controller and server."""
@@ -364,6 +373,26 @@ def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
                 raise Problem(422, f"select: {error}") from None
             whole = selected(whole, terms, board.section("switches"), board.section("ports"))
         return _page(whole, shape, model)
+
+    list_.__name__ = name
+    list_.__doc__ = f"Return {name}."
+    _add(router, f"/{name}", list_, Page[model])  # type: ignore[valid-type]
+
+
+def _add_list_of_tenants(
+    router: APIRouter, board: Board, name: str, make: Callable[[Snapshot], Sequence[Document]]
+) -> None:
+    model = models.DOCUMENTS[name]
+    shaped = _shaped(model)
+    known: list[tuple[int, Sequence[Document]]] = []
+
+    async def list_(shape: Shape = shaped) -> Response:
+        if not known or known[0][0] != board.version:
+            try:
+                known[:] = [(board.version, make(board.snapshot))]
+            except PolicyUnreadable as fault:
+                raise Problem(503, str(fault)) from None
+        return _page(known[0][1], shape, model)
 
     list_.__name__ = name
     list_.__doc__ = f"Return {name}."

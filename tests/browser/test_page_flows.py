@@ -173,7 +173,7 @@ def test_names_with_html_are_shown_as_text(open_page: OpenPage, fabric: DrainedC
     mac = "00:00:00:00:00:10"
     before = fabric.documents["hosts"][mac], fabric.documents["policy"]["policy"]
     fabric.change("hosts", mac, ips=[HOSTILE])
-    fabric.change("policy", "policy", text=f"# {HOSTILE}\n")
+    fabric.change("policy", "policy", text=f"version: 1 # {HOSTILE}\n")
     fabric.put(
         "groups", HOSTILE, {**fabric.documents["groups"]["239.1.1.2"], "group": HOSTILE, "unsupported": HOSTILE}
     )
@@ -194,7 +194,9 @@ def test_rules_that_never_decided_are_grey_in_their_list_and_in_the_file(
     open_page: OpenPage, fabric: DrainedController
 ) -> None:
     before = fabric.documents["policy"]["policy"]
-    fabric.put("policy", "policy", {**before, "text": "rules:\n  - {name: idle}\n  - {name: busy}\n"})
+    rest = "role: sender, groups: [239.1.0.0/16], hosts: any, action: allow"
+    text = f"version: 1\nrules:\n  - {{name: idle, {rest}}}\n  - {{name: busy, {rest}}}\n"
+    fabric.put("policy", "policy", {**before, "text": text})
     for name, allow in (("idle", 0), ("busy", 3)):
         fabric.put("rules", name, {"rule": name, "allow": allow, "deny": 0, "since_s": 60.0})
     page = open_page("#/policy")
@@ -211,6 +213,20 @@ def test_rules_that_never_decided_are_grey_in_their_list_and_in_the_file(
     fabric.put("policy", "policy", before)
     for name in greys:
         fabric.put("rules", name, None)
+
+
+def test_tenants_and_addresses_that_nobody_uses_are_in_the_policy_s_view(
+    open_page: OpenPage, fabric: DrainedController
+) -> None:
+    before = fabric.documents["policy"]["policy"]
+    text = "version: 1\ntenants: {lab: [10.99.0.0/16]}\ndefault: deny\n"
+    fabric.put("policy", "policy", {**before, "text": text, "loaded_s": 61})
+    page = open_page("#/policy")
+    row = page.get_by_role("row").filter(has_text="None of the hosts that the controller knows is of it.")
+    expect(row).to_contain_text("lab")
+    expect(row).to_have_class("is-unused")
+    fabric.put("policy", "policy", before)
+    expect(row).to_have_count(0)
 
 
 def test_the_policy_s_view_tells_whom_a_staged_policy_would_refuse(

@@ -100,9 +100,8 @@ def documents() -> dict[str, dict[str, Any]]:
     """All that the controller of these tests tells."""
     served_group = group("239.1.1.1", members=[RECEIVER], refused=[INTRUDER], senders=[{**SENDER, "rate_bps": 2e6}])
     step = {"chosen": "13:1", "candidates": 16, "tied": 2, "reason": "least usage, the first of 2"}
-    policy = (
-        "version: 1\nrules:\n  - {name: feed, groups: [239.1.0.0/16], role: sender, action: allow}\ndefault: deny\n"
-    )
+    feed = "{name: feed, groups: [239.1.0.0/16], role: sender, hosts: any, action: allow}"
+    policy = f"version: 1\nrules:\n  - {feed}\ndefault: deny\n"
     anomaly = {"member": "13:1", "peer_group": "tor", "metric": "tx_bps", "since_s": 60, "score": 3.25}
     fabric = fat_tree()
     fabric["ports"]["13:1"]["vlans"] = {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}

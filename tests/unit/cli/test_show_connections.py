@@ -9,8 +9,9 @@ import pytest
 
 from apps.cli.common import InputError
 from apps.cli.main import build_parser
-from apps.cli.show_connections import CONNECTION_TITLES, connection_rows, connections
+from apps.cli.show_connections import CONNECTION_TITLES, connection_rows
 from apps.cli.show_selection import DocumentSelection
+from apps.tenants.connections import connections
 from told_snapshot import policy_section, told
 
 POLICY = """\

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from apps.cli.common import OperationFailed
-from apps.cli.show_unused import UNUSED_TITLES, unused, unused_rows
+from apps.cli.show_unused import UNUSED_TITLES, unused_rows
+from apps.tenants.hosts import PolicyUnreadable
+from apps.tenants.unused import unused
 from told_snapshot import policy_section, told
 
 POLICY = """\
@@ -93,5 +94,5 @@ def test_the_topology_file_that_a_policy_names_is_not_needed():
 
 
 def test_a_policy_of_another_version_is_told_with_its_fault():
-    with pytest.raises(OperationFailed, match="cannot be read here, perhaps for it has another version: policy:2"):
+    with pytest.raises(PolicyUnreadable, match="cannot be read here, perhaps for it has another version: policy:2"):
         found(policy=policy_section("version: 1\nmystery: 7\n"))

@@ -88,6 +88,26 @@ def test_members_senders_and_refusals_are_those_of_all_groups(dashboard: Any) ->
     assert [(found["role"], found["port_no"]) for found in refusals] == [("receiver", 3), ("sender", 4)]
 
 
+def test_lists_of_tenants_are_made_by_the_policy_that_the_controller_tells(dashboard: Any, controller: Any) -> None:
+    before = controller.documents["multicast", "policy"]["policy"]
+    text = "version: 1\ntenants: {video: [0.0.0.0/0], lab: [10.99.0.0/16]}\n"
+    controller.put("multicast", "policy", "policy", **{**before, "text": text})
+    dashboard.wait_until(lambda: dashboard.get("/policy")["text"] == text)
+    found = dashboard.get("/connections", params={"search": "video"})["items"]
+    assert [(one["tenant"], one["dpid"], one["dpid_hex"]) for one in found] == [
+        ("video", 1, "0000000000000001"),
+        ("video", 2, "0000000000000002"),
+    ]
+    assert {group["group"] for one in found for group in (*one["receives"], *one["sends"])} == {"239.1.1.1"}
+    unused = dashboard.get("/unused", params={"sort": "-kind"})["items"]
+    assert (unused[0]["kind"], unused[0]["name"], unused[0]["line"]) == ("tenant", "lab", 2)
+    controller.put("multicast", "policy", "policy", **{**before, "text": "version: 1\nmystery: 7\n"})
+    dashboard.wait_until(lambda: dashboard.client.get("/unused").status_code == 503)
+    assert "policy:2" in dashboard.client.get("/connections").json()["detail"]
+    controller.put("multicast", "policy", "policy", **before)
+    dashboard.wait_until(lambda: dashboard.client.get("/unused").status_code == 200)
+
+
 def test_events_come_newest_first_and_since_a_time(dashboard: Any) -> None:
     assert [event["time_s"] for event in dashboard.get("/events")["items"]] == [102.0, 101.0, 100.0]
     assert [event["id"] for event in dashboard.get("/events", params={"since": 101})["items"]] == ["monitor-2"]

@@ -1,7 +1,8 @@
 // The policy file as it runs, how often each rule decided, and what is wrong with a newer file.
 
-import {html} from "../vendor/preact.js";
+import {html, useEffect, useState} from "../vendor/preact.js";
 import {Order, reload, resetCounters} from "./actions.js";
+import {read} from "./api.js";
 import {count, text} from "./format.js";
 import {Time} from "./parts.js";
 import {section} from "./store.js";
@@ -40,6 +41,7 @@ export function Policy() {
       <table class="small rules"><caption>Rules in their order: the first that matches decides</caption>
         <thead><tr><th scope="col">Rule</th><th scope="col">Allowed</th><th scope="col">Denied</th></tr></thead>
         <tbody>${rules.map((rule) => html`<tr key=${rule.id} class=${isUnused(rule) ? "is-unused" : null}><th scope="row">${rule.rule}</th><td><${Share} value=${rule.allow} of=${most} tone="good" /></td><td><${Share} value=${rule.deny} of=${most} tone="refused" /></td></tr>`)}</tbody></table>
+      <${Unused} key=${policy?.loaded_s} />
       <${Staged} />
       ${policy ? html`<ol class="source" aria-label="Policy file" tabindex="0">${lines.map((line, index) => {
         const rule = byName.get(at.get(index));
@@ -47,6 +49,23 @@ export function Policy() {
       })}</ol>` : html`<p class="quiet">The controller told of no policy file.</p>`}
     </div>
   </section>`;
+}
+
+/** Tenants without hosts and addresses that nobody uses, as they are when the view is opened; rules stand in their own list. */
+function Unused() {
+  const [found, setFound] = useState([]);
+  useEffect(() => {
+    let isLeft = false;
+    read(`/unused?limit=${UNUSED}`).then((answer) => isLeft || setFound(answer.items.filter((one) => one.kind !== "rule")), () => null);
+    return () => {
+      isLeft = true;
+    };
+  }, []);
+  if (!found.length) return null;
+  return html`<table class="small rules"><caption>Nobody uses: tenants without hosts, addresses of pools</caption>
+    <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col">Why</th></tr></thead>
+    <tbody>${found.slice(0, SHOWN).map((one) => html`<tr key=${one.id} class="is-unused"><th scope="row">${one.kind}</th><td>${one.name}</td><td class="may-wrap">${one.reason}</td></tr>`)}</tbody></table>
+    ${found.length > SHOWN && html`<p class="quiet">More: <code>vsrt show unused</code></p>`}`;
 }
 
 /** What a staged policy would decide otherwise; nothing where none is staged. */
@@ -65,6 +84,8 @@ function Staged() {
 }
 
 const SHOWN = 100;
+
+const UNUSED = 2000;
 
 const Share = ({value, of, tone}) => html`<span class="share"><span class="share-figure">${count(value)}</span><span class="load-track" aria-hidden="true"><span class=${`load-bar bar-${tone}`}
   ref=${(bar) => bar && (bar.style.width = `${(100 * (value ?? 0)) / of}%`)}></span></span></span>`;

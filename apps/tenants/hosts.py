@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from apps.cli.common import OperationFailed
-from apps.cli.show_cells import Fields
 from controller.admission.tenant_index import TenantIndex
 from controller.config.expected_topology import Cabling
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.policy import Policy
-from controller.snapshot.reader import Snapshot
+from controller.snapshot.reader import Fields, Snapshot
 from controller.wire.addresses import parse_ip, parse_mac
+
+
+class PolicyUnreadable(ValueError):  # noqa: N818
+    """The policy that a controller goes by cannot be read by this version; the text says why."""
+
 
 NEEDED = ("policy", "hosts")
 """The sections that tenants are told by."""
@@ -24,7 +27,7 @@ def policy_in(snapshot: Snapshot) -> Policy:
 
     Raises
     ------
-    OperationFailed
+    PolicyUnreadable
         This version cannot read what the controller goes by.
     """
     document = snapshot.section("policy").documents.get("policy")
@@ -38,7 +41,7 @@ def _loaded(text: str) -> Policy:
         return load_policy(text, "policy", lambda _name: Cabling(frozenset(), frozenset()))
     except PolicyInvalid as fault:
         why = describe(fault.errors[0], "policy")
-        raise OperationFailed(
+        raise PolicyUnreadable(
             f"the controller's policy cannot be read here, perhaps for it has another version: {why}"
         ) from None
 
