@@ -15,6 +15,12 @@ from controller.log import LogEntry
 BYTES_BOUND = 1 << 20
 """Text of all that is kept, in bytes; what is more is lost, and told."""
 
+DEPTH_BOUND = 32
+"""How deep what is kept may be nested; what is deeper is lost likewise."""
+
+PARTS_DEPTH = 3
+"""How deep parts are looked into: the values of this version have two levels of them."""
+
 NAMED_AT_MOST = 8
 
 _PARTS = ("members", "senders", "records", "routers", "joins", "prunes", "order")
@@ -77,8 +83,11 @@ class ForeignFields:
         """Take in the last value of a key, as it was read; None where there is none any more."""
         self._forget(entry.key)
         known = self._known.get(entry.subject)
-        kept = None if known is None or value is None else _kept_of(value, known)
+        kept = None if known is None or value is None else _kept_of(value, known, PARTS_DEPTH)
         if kept is None:
+            return
+        if _is_deeper(value, DEPTH_BOUND):
+            self._lost.add(entry.key)
             return
         size_bytes = len(entry.key) + len(_text_of(kept))
         if self._size_bytes + size_bytes > self._bound_bytes:
@@ -105,7 +114,7 @@ class ForeignFields:
         if self._lost:
             text += (
                 f" Those of {len(self._lost)} entries are lost where this controller writes them, for more than "
-                f"{self._bound_bytes} bytes are not kept."
+                f"{self._bound_bytes} bytes, or than {DEPTH_BOUND} levels, are not kept."
             )
         return [Notice("journal-fields-unknown", text, (("records", count), ("lost", len(self._lost))))]
 
@@ -123,17 +132,30 @@ class ForeignFields:
         return entry
 
 
-def _kept_of(value: Mapping[str, Any], known: KnownFields) -> _Kept | None:
-    """Return what this version does not know of an object; None where that is nothing."""
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether an object is nested deeper than so many levels."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            part
+            for each in level
+            if isinstance(each, dict | list)
+            for part in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
+
+
+def _kept_of(value: Mapping[str, Any], known: KnownFields, depth: int) -> _Kept | None:
+    """Return what this version does not know of an object and its parts; None where that is nothing."""
     names = known.names
     fields = {} if value.keys() <= names else {name: value[name] for name in value if name not in names}
     parts: dict[str, _Kept] = {}
     items: dict[str, dict[str, _Kept]] = {}
     whole: dict[str, list[Any]] = {}
-    for name in _PARTS:
+    for name in _PARTS if depth else ():
         part = value.get(name) if name in names else None
         if isinstance(part, dict):
-            if (kept := _kept_of(part, known)) is not None:
+            if (kept := _kept_of(part, known, depth - 1)) is not None:
                 parts[name] = kept
         elif isinstance(part, list):
             for item in part:
@@ -141,7 +163,7 @@ def _kept_of(value: Mapping[str, Any], known: KnownFields) -> _Kept | None:
                     continue
                 if "record" in item and item["record"] not in known.kinds:
                     whole.setdefault(name, []).append(item)
-                elif (kept := _kept_of(item, known)) is not None:
+                elif (kept := _kept_of(item, known, depth - 1)) is not None:
                     items.setdefault(name, {})[_identity(item)] = kept
     found = _Kept(fields, parts, items, whole)
     return found if any(found) else None

@@ -137,6 +137,17 @@ def test_values_of_other_subjects_and_odd_ones_are_let_be():
     assert fields.told() == []
 
 
+@pytest.mark.parametrize("name", ["later", "members"])
+def test_what_is_nested_too_deep_is_told_and_not_kept(name):
+    fields = ForeignFields(KNOWN)
+    value = {"later": 1}
+    for _ in range(400):
+        value = {"group": "g", name: value}
+    fields.read(entry("heard/g/1", value), value)
+    assert [dict(told.fields) for told in fields.told()] == [{"records": 1, "lost": 1}] * (name == "later")
+    assert kept(fields, "heard/g/1", {"group": "g"}) == {"group": "g"}
+
+
 def test_what_is_too_much_is_told_and_not_kept():
     fields = ForeignFields(KNOWN, bound_bytes=1000)
     for number in range(3):
