@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ from apps.cli.snapshot_socket import SocketSource
 from apps.mount.tree import MountedTree
 from fed_controller import FedController, event, multicast_documents, pool_documents
 from required import leave_out
+from served_dashboard import served
 
+TOKEN = "correct-horse-battery-staple"
 WAIT_S = 30.0
 ROOT = Path(__file__).parents[3]
 
@@ -50,14 +54,23 @@ def controller(tmp_path: Path) -> Iterator[FedController]:
     made.stop()
 
 
-@pytest.fixture
-def mounted(controller: FedController, tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+def token_file(tmp_path: Path) -> str:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o600)
+    return str(path)
+
+
+@contextmanager
+def mount_of(tmp_path: Path, *source: str) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """A controller's folder; the command is given relative paths, as somebody types them."""
     if not can_mount():
         leave_out("needs root and /dev/fuse")
+    if find_spec("mfusepy") is None:
+        leave_out("needs the package mfusepy")
     folder = tmp_path / "mnt"
     folder.mkdir()
-    command = [sys.executable, "-m", "apps.cli.main", "mount", "mnt", "--socket", "vsrt.sock"]
+    command = [sys.executable, "-m", "apps.cli.main", "mount", "mnt", *source]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None
@@ -71,6 +84,13 @@ def mounted(controller: FedController, tmp_path: Path) -> Iterator[tuple[Path, s
             process.terminate()
         process.communicate(timeout=WAIT_S)
         subprocess.run(["umount", "-l", str(folder)], check=False, capture_output=True)
+
+
+@pytest.fixture
+def mounted(controller: FedController, tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """Mounted by the controller's socket."""
+    with mount_of(tmp_path, "--socket", "vsrt.sock") as found:
+        yield found
 
 
 def test_what_is_read_is_what_the_controller_tells(
@@ -118,6 +138,27 @@ def test_what_is_written_is_done_in_the_name_of_who_mounted(
         (folder / "do/drain").write_text("3" * 5000)
     with pytest.raises(FileNotFoundError):
         (folder / "do/explode").read_text()
+
+
+def test_over_the_api_it_takes_the_token(controller: FedController, tmp_path: Path) -> None:
+    with (
+        served(controller.path, token_file=token_file(tmp_path)) as url,
+        mount_of(tmp_path, "--url", url, "--token-file", "token") as (folder, _),
+    ):
+        assert (folder / "switches/3/tier").read_text() == "tor\n"
+        (folder / "do/drain").write_text("3\n")
+        assert controller.asked == [("switch-drain", {"dpid": 3})]
+
+
+def test_over_the_api_without_a_token_nothing_is_done(controller: FedController, tmp_path: Path) -> None:
+    with (
+        served(controller.path, token_file=token_file(tmp_path)) as url,
+        mount_of(tmp_path, "--url", url) as (folder, _),
+    ):
+        with pytest.raises(PermissionError):
+            (folder / "do/drain").write_text("3\n")
+        assert "--token-file" in json.loads((folder / "do/answer").read_text())["text"]
+        assert controller.asked == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
