@@ -39,6 +39,13 @@ def candidates(table: Bools) -> Bools:
     return np.unique(found, axis=0) if len(found) else found
 
 
+def beside_one(table: Bools) -> Bools:
+    """Return the sets of two properties or more (S, K) that are often set where some other one is, each once."""
+    ones = table.astype(np.float32)
+    sets = _of_one((ones.T @ ones).astype(np.float64))
+    return np.unique(sets[sets.sum(1) >= 2], axis=0)
+
+
 def _of_one(both: Floats) -> Bools:
     counts = np.diag(both)
     share = both / np.maximum(counts, 1.0)[:, None]

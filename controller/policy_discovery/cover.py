@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.policy_discovery.candidates import candidates
+from controller.policy_discovery.candidates import beside_one, candidates
 from controller.policy_discovery.code_length import cells_bits, name_bits
 
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LEAST_SHARE = 0.6
@@ -44,6 +45,10 @@ Without it a column that is set where the policy is not would be cheaper to writ
 """
 
 
+LEAST_GAIN = 1.0
+"""Bits that other policies have to save in the place of two."""
+
+
 class Block(NamedTuple):
     """Properties (columns, ascending) that are set together on rows (ascending), and how many bits that saves."""
 
@@ -62,8 +67,9 @@ class _Cover:
     """A table of which cells are covered one by one."""
 
     def __init__(self, indicator: Bools, applicable: Bools, least_rows: int) -> None:
-        self.table = indicator
-        self.applicable = applicable
+        # By column: what is asked of a few columns is asked far more often than what is asked of a few rows.
+        self.table = indicator = np.asfortranarray(indicator)
+        self.applicable = applicable = np.asfortranarray(applicable)
         self.least_rows = least_rows
         self.ones = indicator.astype(np.float32)
         self.times = (~applicable).astype(np.int16)
@@ -88,47 +94,59 @@ class _Cover:
     def _name(self, members: int, properties: int) -> float:
         return name_bits(len(self.table), self.table.shape[1], members, properties)
 
-    def best_rows(self, columns: Bools) -> _Found:
-        """Return the rows with at least some number of these properties with which the policy saves most."""
-        wanted = int(columns.sum())
-        counts = self.table[:, columns].sum(1) * self.applicable[:, columns].all(1)
-        least = max(1, int(np.ceil(LEAST_SHARE * wanted - 1e-9)))
-        near = np.flatnonzero(counts >= least)
-        best = _Found(columns, np.zeros(len(counts), np.bool_), -np.inf)
-        if len(near) < self.least_rows:
-            return best
-        numbers = counts[near]
-        cells, ones = np.zeros(wanted), np.zeros(wanted)
-        size, chosen = 0, wanted
-        saved = -np.inf
-        for level in range(wanted, least - 1, -1):
-            at = near[numbers == level]
-            if not len(at):
-                continue
-            size += len(at)
-            cells = cells + self.open[np.ix_(at, columns)].sum(0)
-            ones = ones + self.open_ones[np.ix_(at, columns)].sum(0)
-            bits = self._saved(columns, cells, ones, size)
-            if size >= self.least_rows and bits > saved:
-                saved, chosen = bits, level
-        return _Found(columns, counts >= chosen, saved)
+    def best_rows(self, columns: Bools, among: Bools | None = None) -> _Found:
+        """Return the rows with at least some number of these properties with which the policy saves most.
 
-    def _saved(self, columns: Bools, cells: Floats, ones: Floats, size: int) -> float:
-        left = cells_bits(self.cells[columns] - cells, self.set[columns] - ones)
-        block = cells_bits(np.asarray(cells.sum()), np.asarray(ones.sum()))
-        name = self._name(size, int(columns.sum()))
-        return float((self.columns_bits[columns] - left).sum() - block - name)
+        `among`, where it is given, are the only rows that are looked at.
+        """
+        at = np.flatnonzero(columns)
+        counts = self.table.T[at].sum(0, dtype=np.int32)
+        if among is not None:
+            counts *= among
+        near = np.flatnonzero(counts >= max(1, int(np.ceil(LEAST_SHARE * len(at) - 1e-9))))
+        near = near[self.applicable.T[np.ix_(at, near)].all(0)]
+        if len(near) < self.least_rows:
+            return _Found(columns, np.zeros(len(counts), np.bool_), -np.inf)
+        near = near[np.argsort(-counts[near], kind="stable")]
+        starts = np.flatnonzero(np.diff(counts[near], prepend=-1))  # where those with one property less begin
+        sizes = np.append(starts[1:], len(near))
+        cells = np.add.reduceat(self.open.T[np.ix_(at, near)], starts, 1, np.int64).cumsum(1)
+        ones = np.add.reduceat(self.open_ones.T[np.ix_(at, near)], starts, 1, np.int64).cumsum(1)
+        bits = np.where(sizes >= self.least_rows, self._saved(at, cells, ones, sizes), -np.inf)
+        best = int(np.argmax(bits))
+        rows = np.zeros(len(counts), np.bool_)
+        rows[near[: sizes[best]]] = True
+        return _Found(columns, rows, float(bits[best]))
+
+    def _saved(self, at: Ints, cells: Ints, ones: Ints, sizes: Ints) -> Floats:
+        """Return what each of N policies of K columns saves, by its cells (K, N), ones (K, N) and rows (N)."""
+        left = cells_bits(self.cells[at, None] - cells, self.set[at, None] - ones)
+        block = cells_bits(cells.sum(0).astype(np.float64), ones.sum(0).astype(np.float64))
+        names = np.array([self._name(size, len(at)) for size in sizes.tolist()])
+        return np.asarray((self.columns_bits[at, None] - left).sum(0) - block - names, np.float64)
+
+    def shares(self, columns: Bools) -> Floats:
+        """Return which part of some properties each row has."""
+        return np.asarray(self.table.T[columns].mean(0), np.float64)
+
+    def bits_of(self, found: _Found) -> float:
+        """Return what a policy that is not covered saves as it is."""
+        at = np.flatnonzero(found.columns)
+        within = np.ix_(at, np.flatnonzero(found.rows))
+        cells = self.open.T[within].sum(1, keepdims=True)
+        ones = self.open_ones.T[within].sum(1, keepdims=True)
+        return float(self._saved(at, cells, ones, found.rows.sum(keepdims=True))[0])
 
     def best_flip(self, found: _Found) -> tuple[int, float]:
         """Return the property with which, added or dropped, the policy saves most on the rows that it has."""
         at = np.flatnonzero(found.rows)
-        cells = self.open[at].sum(0).astype(np.float64)
-        ones = self.open_ones[at].sum(0).astype(np.float64)
+        cells = self.open.T[:, at].sum(1).astype(np.float64)
+        ones = self.open_ones.T[:, at].sum(1).astype(np.float64)
         saved = self.columns_bits - cells_bits(self.cells - cells, self.set - ones)
         sign = np.where(found.columns, -1.0, 1.0)
         within = found.columns
         size = int(within.sum())
-        seldom = (self.table[at].mean(0) < LEAST_SET) | ~self.applicable[at].all(0)
+        seldom = (self.table.T[:, at].mean(1) < LEAST_SET) | ~self.applicable.T[:, at].all(1)
         block = cells_bits(cells[within].sum() + sign * cells, ones[within].sum() + sign * ones)
         names = np.array([self._name(len(at), min(size + 1, len(within))), self._name(len(at), max(size - 1, 1))])
         bits = saved[within].sum() + sign * saved - block - np.where(within, names[1], names[0])
@@ -137,6 +155,10 @@ class _Cover:
         bits[seldom & ~within] = -np.inf
         best = int(np.argmax(bits))
         return best, float(bits[best])
+
+    def usual(self, rows: Bools) -> Bools:
+        """Return the properties that are set on half of some rows or more, covered or not."""
+        return np.asarray(self.table.T[:, rows].mean(1) >= LEAST_SET)
 
     def climb(self, columns: Bools) -> _Found:
         """Return a policy from these properties on, as far as adding or dropping one at a time saves more."""
@@ -288,21 +310,49 @@ def _split(state: _Cover, one: _Found) -> list[_Found]:
     parts = candidates(state.open_ones[np.ix_(rows, columns)])
     sets = np.zeros((len(parts), len(one.columns)), np.bool_)
     sets[:, columns] = parts
+    sets = np.unique(np.concatenate([sets, beside_one(state.open_ones[rows])]), axis=0)
     order = np.argsort(-state.scores(sets), kind="stable")[:SPLIT_TRIED]
     pool = [found for found in (state.best_rows(sets[index]) for index in order) if found.bits > 0]
-    best, saved = None, one.bits + 1e-9
+    best, saved = list[_Found](), one.bits + 1e-9
     for first in pool[:SPLIT_FIRST]:
         state.cover(first)
         second = max((state.best_rows(found.columns) for found in pool), key=lambda found: found.bits)
         state.cover(first, -1)
         if second.bits > 0 and first.bits + second.bits > saved:
-            best, saved = (first, second), first.bits + second.bits
-    if best is not None:
-        for part in best:
-            state.cover(part)
-        return list(best)
-    state.cover(one)
-    return [one]
+            best, saved = [first, second], first.bits + second.bits
+    for number, first in enumerate(pool[:SPLIT_FIRST]):
+        for other in pool[number + 1 : SPLIT_FIRST]:
+            two = _apart(state, first.columns, other.columns)
+            if sum(part.bits for part in two) > saved:
+                best, saved = two, sum(part.bits for part in two)
+    best = best or [one]
+    for part in best:
+        state.cover(part)
+    return best
+
+
+def _apart(state: _Cover, columns: Bools, others: Bools) -> list[_Found]:
+    """Return two policies of which each row has the one that it is more like, then all rows that save more.
+
+    Alone, each of them would have the rows of the other where they share most of their properties. Where they share
+    none, or one of them saves nothing beside the other, there are none.
+    """
+    if not (columns & others).any():
+        return []
+    like, like_others = state.shares(columns), state.shares(others)
+    first = state.best_rows(columns, like >= like_others)
+    if not np.isfinite(first.bits):
+        return []
+    state.cover(first)
+    second = state.best_rows(others)
+    state.cover(first, -1)
+    if not np.isfinite(second.bits):
+        return []
+    state.cover(second)
+    first = state.best_rows(columns)
+    state.cover(second, -1)
+    second = second._replace(bits=state.bits_of(second))
+    return [second, first] if first.bits > 0 and second.bits > 0 else []
 
 
 def _is_universal(state: _Cover, one: _Found) -> bool:
@@ -314,27 +364,56 @@ def _same(one: _Found, other: _Found) -> bool:
 
 
 def _joined(state: _Cover, taken: list[_Found]) -> list[_Found]:
-    """Make one policy of two where that saves more than both."""
+    """Make one policy of two, or two of other properties, where that saves more: each two are looked at once."""
+    taken = list(taken)
     number = 0
     while number < len(taken):
-        for second in range(number + 1, len(taken)):
+        second = number + 1
+        while second < len(taken):
             one, other = taken[number], taken[second]
-            if not ((one.rows & other.rows).any() or (one.columns & other.columns).any()):
+            are_apart = not ((one.rows & other.rows).any() or (one.columns & other.columns).any())
+            if are_apart or _is_universal(state, one) or _is_universal(state, other):
+                second += 1
                 continue
             state.cover(one, -1)
             state.cover(other, -1)
-            union = state.climb(one.columns | other.columns)
-            alone = state.best_rows(one.columns)
-            state.cover(alone if np.isfinite(alone.bits) else one)
-            beside = state.best_rows(other.columns)
-            state.cover(alone if np.isfinite(alone.bits) else one, -1)
-            if union.bits > max(alone.bits, 0) + max(beside.bits, 0) + 1e-9:
-                state.cover(union)
-                taken = [found for at, found in enumerate(taken) if at not in (number, second)]
-                taken.insert(number, union)
-                break
-            state.cover(one)
-            state.cover(other)
-        else:
-            number += 1
+            instead = _in_place_of(state, one, other)
+            for found in instead:
+                state.cover(found)
+            taken[number], taken[second : second + 1] = instead[0], instead[1:]
+            second += len(instead) - 1
+        number += 1
     return taken
+
+
+def _in_place_of(state: _Cover, one: _Found, other: _Found) -> list[_Found]:
+    """Return which of some one or two policies save most: two that are not covered, or others in their place."""
+    state.cover(one)
+    saved = state.bits_of(other)
+    state.cover(one, -1)
+    saved += state.bits_of(one) + LEAST_GAIN
+    best = [one, other]
+    union = state.climb(one.columns | other.columns)
+    if union.bits > saved:
+        best, saved = [union], union.bits
+    if not (one.rows & other.rows).any():
+        return best
+    for found, left in ((one, other), (other, one)):
+        grown = state.usual(found.rows)
+        if not (grown & left.columns & ~found.columns).any():
+            continue
+        first = state.climb(grown)
+        again = _beside(state, first, [left.columns, found.columns])
+        for two in ((first, again), _apart(state, grown, left.columns)):
+            some = [one for one in two if one.bits > 0]
+            if some and sum(one.bits for one in some) > saved:
+                best, saved = some, sum(one.bits for one in some)
+    return best
+
+
+def _beside(state: _Cover, first: _Found, sets: list[Bools]) -> _Found:
+    """Return what saves most of some sets of properties beside a policy."""
+    state.cover(first)
+    found = max((state.best_rows(columns) for columns in sets), key=lambda one: one.bits)
+    state.cover(first, -1)
+    return found

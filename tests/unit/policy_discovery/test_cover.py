@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from generated_changes import ChangedResources, exclusive, none, overlapping_six, published, small
+from generated_changes import ChangedResources, exclusive, none, overlapping_six, published, small, two_types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -60,6 +60,20 @@ def test_policies_are_found_through_noise_and_omissions(make: Make) -> None:
     found = {block.columns for block in cover(log.indicator, log.applicable)}
     exact = [policy.columns in found for policy in log.policies]
     assert sum(exact) >= 0.8 * len(exact)
+
+
+@pytest.mark.parametrize("seed", [(20261130, 31), (20261130, 143)])
+def test_policies_that_share_most_of_their_properties_are_told_apart(seed: tuple[int, int]) -> None:
+    """What two of them have in common was taken for a policy of both, or one of them for a part of the other."""
+    log = two_types(np.random.default_rng(seed))
+    found = {block.columns for block in cover(log.indicator, log.applicable)}
+    assert found == {policy.columns for policy in log.policies}
+
+
+def test_what_is_set_everywhere_stays_beside_policies_of_some() -> None:
+    table = np.zeros((90, 8), np.bool_)
+    table[:, :2], table[:20, 2:5], table[20:40, 4:7] = True, True, True
+    assert {block.columns for block in cover(table)} == {(0, 1), (2, 3, 4), (4, 5, 6)}
 
 
 @settings(max_examples=40, deadline=None)
