@@ -63,7 +63,7 @@ def entries(address: bytes, duties: dict[int, GroupDuty]) -> Iterator[tuple[int,
             rules = shared_rules(address, False, duty)
         else:
             plain = lower_to_1_3(address, SwitchDuty(*duty[:3]), 0)
-            rules = in_shared_form(address, duty, plain)
+            rules = in_shared_form(address, duty, plain)  # type: ignore[arg-type]
         yield from ((at, key) for key in rules if key.table == FORWARD)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from controller.config.document import Node, parse
 from controller.config.faults import Faults
+from controller.config.overcommit_settings import COVER, SWAP
 from controller.config.policy import Policy
 from controller.config.read import NodeReader, line_of
 
@@ -107,7 +108,7 @@ def _reports(settings: _Settings) -> tuple[str, str] | None:
 
 
 def _overcommit(settings: _Settings) -> tuple[str, str] | None:
-    if settings.value("overcommit.mode") != "swap":
+    if settings.value("overcommit.mode") not in (SWAP, COVER):
         return None
     cost = "the first packets of a group that went out of a full flow table wait for the controller"
     return cost, "`vsrt do pin GROUP` for those that must not wait; `vsrt show tables` tells how short tables are"

@@ -81,7 +81,18 @@ def _by_policy(make: Callable[[Snapshot], Sequence[Document]]) -> Callable[[Snap
 
 
 def _flow_tables(fields: Fields, called: SnapshotNames) -> Iterator[Row]:
-    names = ("table", "capacity", "pinned", "entries", "groups", "groups_out", "hits", "faults", "state")
+    names = (
+        "table",
+        "capacity",
+        "pinned",
+        "entries",
+        "groups",
+        "groups_covered",
+        "groups_out",
+        "hits",
+        "faults",
+        "state",
+    )
     tenants = fields.get("tenants") or ()
     shared = ", ".join(
         f"{each['tenant'] or 'others'} {each['entries']} of {each['entitled']:.0f}" for each in tenants
@@ -163,7 +174,20 @@ TABLES: dict[str, Table] = {
     "tables": Table(
         "flow tables that groups go in and out of: what there is room for, and what is in",
         ("tables",),
-        ("SWITCH", "TABLE", "ROOM FOR", "PINNED", "ENTRIES", "GROUPS", "OUT", "HITS", "FAULTS", "STATE", "TENANTS"),
+        (
+            "SWITCH",
+            "TABLE",
+            "ROOM FOR",
+            "PINNED",
+            "ENTRIES",
+            "GROUPS",
+            "COVERED",
+            "OUT",
+            "HITS",
+            "FAULTS",
+            "STATE",
+            "TENANTS",
+        ),
         _flow_tables,
         _of("tables"),
         frozenset({"switch"}),

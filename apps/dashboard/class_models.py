@@ -55,6 +55,9 @@ class FlowTableModel(Identified):
     pinned: int | None = Field(default=None, description="Entries that stay whatever groups do.")
     entries: int | None = Field(default=None, description="Entries of groups that may leave.")
     groups: int | None = None
+    groups_covered: int | None = Field(
+        default=None, description="Groups with hosts at the switch that are under covering trees."
+    )
     groups_out: int | None = Field(default=None, description="Groups with hosts at the switch that are out.")
     state: str | None = Field(default=None, description="How short it is of free entries: high, soft, hard or low.")
     hits: int | None = Field(default=None, description="Packets to groups that were in, from the switch's hosts.")

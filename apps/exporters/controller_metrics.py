@@ -43,6 +43,10 @@ ALIASES = gauge("vsrt_aliases", "Further trees that groups have, those that are 
 ALIAS_POOL = gauge("vsrt_alias_pool", "Further trees that all groups together may have.")
 ALIAS_MOVES = counter("vsrt_alias_moves_total", "Further trees given to groups, by algorithm (goal, efficiency).")
 GROUPS_OUT = gauge("vsrt_groups_out", "Groups that have no flow entries, to save room, and are a packet away.")
+GROUPS_COVERED = gauge(
+    "vsrt_groups_covered",
+    "Silent groups under covering trees, which have flow entries at the switches of their hosts alone.",
+)
 MAINTENANCE = gauge("vsrt_maintenance_switches", "Switches of the last campaign of maintenance, by step.")
 GROUP_SWAPS = counter("vsrt_group_swaps_total", "Groups that went into and out of the flow tables, by direction.")
 GROUP_FAULTS = counter(
@@ -149,6 +153,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     ALIAS_POOL,
     ALIAS_MOVES,
     GROUPS_OUT,
+    GROUPS_COVERED,
     MAINTENANCE,
     GROUP_SWAPS,
     GROUP_FAULTS,

@@ -85,6 +85,7 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.ALIAS_POOL, [({}, found.alias_pool)]),
         (metrics.ALIAS_MOVES, [({"by": by}, count) for by, count in found.alias_moves.items()]),
         (metrics.GROUPS_OUT, [({}, found.groups_out)]),
+        (metrics.GROUPS_COVERED, [({}, found.groups_covered)]),
         (metrics.MAINTENANCE, [({"step": step}, count) for step, count in core.campaigns.counts().items()]),
         (metrics.GROUP_SWAPS, [({"direction": to}, count) for to, count in found.swaps.items()]),
         (metrics.GROUP_FAULTS, [({"outcome": outcome}, count) for outcome, count in found.faults.items()]),

@@ -9,6 +9,7 @@ from controller.config.declarations import SettingType, integer, number, optiona
 
 OFF = "off"
 SWAP = "swap"
+COVER = "cover"
 
 MOST_ENTRIES = 1 << 24
 """Entries that a table may be said to have at most."""
@@ -60,8 +61,9 @@ class Overcommit:
     mode: str = other(
         SettingType.CHOICE,
         OFF,
-        "Whether groups that are silent leave the flow tables while others need the room.",
-        (OFF, SWAP),
+        "Whether groups that are silent leave the flow tables while others need the room (`swap`), and before that "
+        "have covering trees in common with others (`cover`).",
+        (OFF, SWAP, COVER),
     )
     capacity: Capacities = section(Capacities)  # noqa: RUF009 - it makes a field
     tax_pct: float = number(
@@ -78,4 +80,7 @@ class Overcommit:
     )
     carried_packets_per_second: float = number(
         200, 1, 1e6, "1/s", "Packets of one group out of the tables that the controller hands on."
+    )
+    cover_spurious_pct: float = number(
+        5, 0, 100, "%", "What a link may carry at most, under covering trees, to switches without members."
     )

@@ -1,4 +1,4 @@
-"""Groups on their way out of the tables, until all switches have confirmed that they hold nothing more of them."""
+"""Groups on their way out of tables, until all switches have confirmed that they hold nothing more of them there."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Departures:
         del self.departing[address]
         self._note_left(address, now)
         self.leaving.subtract(departure.entries)
-        if left:
+        if left and departure.group.is_out:
             self._move_on(departure.group, left)
         return True
 

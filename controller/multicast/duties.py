@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from controller.effects import Notice
 from controller.membership.events import FilterMode, Interest
+from controller.multicast.covers import Cover
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.router_table import RouterInterests
 from controller.rules.compile import (
@@ -16,17 +18,19 @@ from controller.rules.compile import (
     supports,
 )
 from controller.trees.tree import Tree
+from controller.wire.addresses import format_ip
 
 
 def group_duties(
-    group: Group, trees: Iterable[Tree], port: Callable[[int, int], int], routers: RouterInterests
+    group: Group, trees: Iterable[Tree | Cover], port: Callable[[int, int], int], routers: RouterInterests
 ) -> dict[int, SwitchDuty]:
     """Return what each switch does for a group; switches with nothing to do are left out.
 
     Parameters
     ----------
     group, trees
-        The group and its trees, no two of which have a switch in common; terminals that are on none get nothing.
+        The group and its trees, or the covering tree that it is under, no two of which have a switch in common;
+        terminals that are on none get nothing.
     port
         Port number at the first switch that leads to the second.
     routers
@@ -73,6 +77,12 @@ def where_supported(
             served = refusals(group, lambda at: supports(ofp_versions.get(at, 0), group.address) is None)
             return served, f"switch {dpid}: {why}"
     return duties, None
+
+
+def not_served(address: bytes, reason: str) -> Notice:
+    """Return the notice that a group is not served."""
+    name = format_ip(address)
+    return Notice("group-unsupported", f"Group {name} is not served: {reason}.", (("group", name),))
 
 
 def duties_out(group: Group) -> dict[int, SwitchDuty]:

@@ -53,6 +53,7 @@ class MulticastFigures(NamedTuple):
     alias_pool: int
     alias_moves: Mapping[str, int]
     groups_out: int
+    groups_covered: int
     swaps: Mapping[str, int]
     faults: Mapping[str, int]
 
@@ -118,6 +119,7 @@ class FiguresView:
             self._in_force.policy.aliases.pool,
             self._aliases.decisions,
             self._swapping.out_count(),
+            self._swapping.covering.covered_count(),
             {"in": swapped["swaps-in"], "out": swapped["swaps-out"]},
             {"carried": swapped["faults"] - dropped, "dropped": dropped},
         )

@@ -40,6 +40,7 @@ from controller.multicast.restored import (
     RestoredTree,
     is_in_domain,
     read_alias,
+    read_cover,
     read_heard,
     read_logged_link,
     read_switch_ports,
@@ -65,6 +66,7 @@ _STAGES: Mapping[str, int] = {
     "maintenance-switch": 0,
     "switch": 1,
     "link": 2,
+    "cover": 2,
     "routers": 3,
     "vlan-routers": 3,
 }
@@ -146,6 +148,7 @@ class Following:
             "maintenance-switch": self._maintenance_switch,
             "switch": self._switch,
             "link": self._link,
+            "cover": self._cover,
             "routers": self._routers,
             "vlan-routers": self._routers,
         }
@@ -297,6 +300,13 @@ class Following:
         if known is not None:
             events.append(known)
         self._apply(events, now)
+
+    def _cover(self, before: Record | None, value: Record | None, _now: float) -> None:
+        """Follow a covering tree; groups that were under one that is no more have other trees in the log."""
+        if value is not None:
+            self._plane.covers.restore(dict([read_cover(value)]))
+        elif before is not None:
+            self._plane.covers.remove(read_cover(before)[0])
 
     def _apply(self, events: list[TopologyEvent], now: float) -> None:
         for event in events:

@@ -31,6 +31,10 @@ class GroupChanges:
             if self.followed_by is not None:
                 self.followed_by(carrier)
 
+    def covers_changed(self, numbers: Iterable[int], now: float) -> None:
+        """Take note of covering trees that are new, or no more."""
+        self._pending_writes.covers_changed(numbers, now)
+
     def all_changed(self, groups: Iterable[bytes], now: float) -> None:
         """Take note that groups changed."""
         for group in groups:

@@ -26,7 +26,9 @@ from controller.rules.compile import (
     queued,
     queued_rule,
     supports,
+    versioned_mac,
 )
+from controller.rules.compile_cover import STAND_IN_VERSION, CoverDuty, cover_rule, in_covered_form, is_covered
 from controller.rules.compile_shared import GroupDuty, SharedDuty, in_shared_form, shared_rules, shares
 from controller.rules.compile_vlan import (
     channel_key_in_vlan,
@@ -92,6 +94,13 @@ class GroupRules:
         address = address_of(group.address) if group.vlan_id else group.address
         if isinstance(duty, SharedDuty):
             return shared_rules(address, bool(group.vlan_id), duty)
+        if isinstance(duty, CoverDuty):
+            rule = cover_rule(duty.tree_version, duty.ports)
+            return {rule.key: rule}
+        if is_covered(duty.tree_version):
+            stand_in = SwitchDuty(STAND_IN_VERSION, duty.channels, duty.senders)
+            carried = versioned_mac(address, STAND_IN_VERSION)
+            return in_covered_form(duty.tree_version, carried, self._lower(group, dpid, stand_in))
         rules = self._lower(group, dpid, SwitchDuty(*duty[:3]))
         return in_shared_form(address, duty, rules) if self._ofp_versions.get(dpid) == OPENFLOW_1_3 else rules
 

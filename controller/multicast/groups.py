@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect, Notice, Put, Remove
+from controller.effects import Effect, Put, Remove
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
-from controller.multicast.duties import duties_out, group_duties, receivers_of, where_supported
+from controller.multicast.covers import Cover, Covers
+from controller.multicast.duties import duties_out, group_duties, not_served, receivers_of, where_supported
 from controller.multicast.ended_groups import EndedGroups
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
@@ -30,14 +31,13 @@ from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
 from controller.rules.plans import UNHURRIED_DRAIN_S
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
-from controller.trees.tree import Change, Key, TreeRole
-from controller.wire.addresses import format_ip
+from controller.trees.tree import Change, Key, Tree, TreeRole
 from topology.aggregations import Place
 from topology.graph import Graph
 
 
 class GroupPlane:
-    """All groups over one forest, and `islands` of it.
+    """All groups over one forest, which `use_forest` alone changes, and `islands` of it; some are under `covers`.
 
     What a switch holds for a group depends on the group's members, senders and tree alone; in which order edits go
     out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
@@ -62,13 +62,13 @@ class GroupPlane:
         self.vlan_groups, self.vlan_senders = Counter[int](), Counter[int]()
         self.tree_change_count = 0
         self.forest = forest
-        """The trees; changed by `use_forest` alone."""
         self.islands = Islands(forest)
         self._installer = installer
-        self.transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
         self._ofp_versions: dict[int, int] = {}
         self._speaking_1_3: set[int] = set()
+        self.covers = Covers(self._speaking_1_3)
+        self.transitions = Transitions(installer, forest.graph, cables, self.covers)
         self._vlan_ports = vlan_ports
         self.rules = GroupRules(vlan_ports, self._ofp_versions)
         self.routed = GroupRouting(self)
@@ -79,8 +79,7 @@ class GroupPlane:
         self.starts_out: Callable[[bytes], bool] | None = None
         self.ended: Callable[[bytes], None] | None = None
         self.found = FoundEntries(vlan_ports)
-        self._ended = EndedGroups()
-        self.shared = SharedEntries()
+        self._ended, self.shared = EndedGroups(), SharedEntries()
 
     # Members, senders and routers
 
@@ -239,10 +238,7 @@ class GroupPlane:
         if self._ofp_versions.get(dpid) == ofp_version:
             return []
         self._ofp_versions[dpid] = ofp_version
-        if ofp_version == OPENFLOW_1_3:
-            self._speaking_1_3.add(dpid)
-        else:
-            self._speaking_1_3.discard(dpid)
+        (self._speaking_1_3.add if ofp_version == OPENFLOW_1_3 else self._speaking_1_3.discard)(dpid)
         if self.aliases.bound_count:
             self.aliases.switch_speaks_otherwise()
         return self.recompile(dpid, now, Urgency.BULK)
@@ -283,7 +279,7 @@ class GroupPlane:
         if group is None:
             return []
         self.islands.adopt(group.key, *pairs_and_ports(links))
-        group.tree_version = tree_version
+        group.tree_version = self.covers.adopted(group, tree_version, list(self.islands.trees(group.key)))
         group.left_links = group.unconfirmed = None
         return self.refresh(group, (), now, Urgency.BULK, way=Way.RESTORED)
 
@@ -480,16 +476,20 @@ class GroupPlane:
 
     def supported(self, group: Group, effects: list[Effect]) -> dict[int, GroupDuty]:
         """Return what each switch is to do with a group that is in; where one cannot, it is refused whole."""
-        trees = list(self.islands.trees(group.key))
-        port = port_of(trees, None, self.forest.graph, self.forest.loads)
+        trees: list[Tree | Cover] = list(self.islands.trees(group.key))
+        port = port_of(trees, None, self.forest.graph, self.forest.loads)  # type: ignore[arg-type]
+        cover = self.covers.of(group)
+        if cover is not None:
+            trees, port = [cover], cover.port
         duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
         duties, reason = where_supported(group, duties, self._ofp_versions)
         if reason is not None and group.unsupported is None:
-            text = f"Group {format_ip(group.address)} is not served: {reason}."
-            effects.append(Notice("group-unsupported", text, (("group", format_ip(group.address)),)))
+            effects.append(not_served(group.address, reason))
         if reason != group.unsupported:
             group.unsupported = reason
             self._changed(group.address)
+        if cover is not None:
+            return cover.duties(group.tree_version, duties)
         return self.shared_duties(group, duties) if shares(group.tree_version) and not reason else dict(duties)
 
     def shared_duties(self, group: Group, duties: Mapping[int, GroupDuty]) -> dict[int, GroupDuty]:

@@ -9,6 +9,7 @@
 | `maintenance`, `maintenance-switch/DPID` | a campaign, and where its switches are | decision |
 | `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |
+| `cover/NUMBER` | a covering tree | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
 | `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
 | `routers`, in a VLAN `vlan-routers/VLAN` | queriers and learnt router ports | observation |
@@ -32,6 +33,7 @@ from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, dom
 from controller.kernel.ports import cable_of
 from controller.log import SWITCH_ENTRIES, LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.multicast.campaigns import Campaigns
+from controller.multicast.covers import Covers
 from controller.multicast.flood import FloodPlane
 from controller.multicast.foreign_entries import ForeignEntries
 from controller.multicast.group import Sender, SenderKey
@@ -128,6 +130,9 @@ class MulticastJournal:
         if subject == "link" and ":" not in key:
             self._unknown_keys.append(key)  # of a version that knew one link of two switches
             self._pending.soon(now)
+        if subject == "cover" and key not in map(cover_key, self._plane.covers.trees):
+            self._unknown_keys.append(key)
+            self._pending.soon(now)
         if subject == "vlan-routers":
             self._vlan_routers_read(key, now)
         address = group_of(key)
@@ -191,6 +196,7 @@ class MulticastJournal:
         self._anew_left = [len(self._pending.topology), len(self._pending.trees), len(self._pending.heard)]
         self._pending.records = dict.fromkeys(self._records.keys())
         self._pending.campaign = dict.fromkeys(self._campaigns.keys())
+        self._pending.covers = dict.fromkeys(self._plane.covers.trees)
         return [*(setting_entry(setting, True) for setting in self._settings()), *self.foreign]
 
     def _changed(self, now: float) -> list[LogEntry]:
@@ -200,6 +206,8 @@ class MulticastJournal:
         self._pending.records.clear()
         entries += [self._campaigns.entry(key) for key in self._pending.campaign]
         self._pending.campaign.clear()
+        entries += [_cover_entry(self._plane.covers, number) for number in self._pending.covers]
+        self._pending.covers.clear()
         entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]
         self._unknown_keys.clear()
         topology = _take(self._pending.topology, CHANGES_PER_WRITE)
@@ -376,6 +384,17 @@ def _tree_text(
     alias = f'"number":{number},' if number else ""
     out = ',"out":true' if is_out else ""
     return f'{{"group":"{format_ip(address)}",{alias}"tree_version":{tree_version},"links":[{ends}]{out}}}'
+
+
+def cover_key(number: int) -> str:
+    """Return the key of a covering tree."""
+    return f"cover/{number}"
+
+
+def _cover_entry(covers: Covers, number: int) -> LogEntry:
+    cover = covers.trees.get(number)
+    value = None if cover is None else {"number": number, "links": [list(link) for link in cover.links]}
+    return LogEntry.of_record(LogEntryKind.DECISION, cover_key(number), value)
 
 
 def _sender_text(key: SenderKey, sender: Sender) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from controller.kernel.ports import Cable, cable_of
@@ -25,10 +26,10 @@ class PendingWrites:
     ----------
     due_s
         When it is due to be written, None for never.
-    trees, heard, routers, settings, records, campaign, topology
-        Groups by name whose trees may be others, groups and switches where others may be known of them, VLANs with
-        other routers, what operators set, of which some by its key, the campaign (0) and its switches, and switches
-        and links.
+    trees, heard, covers, routers, settings, records, campaign, topology
+        Groups by name whose trees may be others, groups and switches where others may be known of them, the numbers
+        of covering trees, VLANs with other routers, what operators set, of which some by its key, the campaign (0)
+        and its switches, and switches and links.
     is_lost
         Whether all is to be written anew.
     """
@@ -39,6 +40,7 @@ class PendingWrites:
         self.topology: dict[SwitchOrLink, None] = {}
         self.trees: dict[bytes, None] = {}
         self.heard: dict[tuple[bytes, int], None] = {}
+        self.covers: dict[int, None] = {}
         self.routers: dict[int, None] = {}
         self.records: dict[str, None] = {}
         self.campaign: dict[int, None] = {}
@@ -108,6 +110,11 @@ class PendingWrites:
         """Note that the campaign (0), or a switch of it, is otherwise: it is written at once."""
         self.campaign[key] = None
         self.due_s = now
+
+    def covers_changed(self, numbers: Iterable[int], now: float) -> None:
+        """Note that covering trees by these numbers are new, or no more."""
+        self.covers.update(dict.fromkeys(numbers))
+        self.soon(now)
 
     def begin_anew(self, now: float) -> None:
         """Have everything written anew, since writes are lost."""

@@ -230,6 +230,7 @@ class Restart:
             self._following_members.apply(
                 self._memberships.of(vlan_id).restore(known, self.now), self.now, vlan_id=vlan_id
             )
+        self._plane.covers.restore(restored.covers)
         for group in self._receivers_first(restored.groups):
             yield from self._restore_group(group)
         if restored.faults:

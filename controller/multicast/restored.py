@@ -12,6 +12,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.maintenance.model import read_campaign, read_work
 from controller.multicast.address_pools import TakenAddress
+from controller.multicast.covers import CoverLink
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator_settings import (
     OperatorLabel,
@@ -22,11 +23,13 @@ from controller.multicast.operator_settings import (
     read_static_member,
     read_taken_address,
 )
-from controller.rules.compile import TREE_VERSIONS
+from controller.rules.compile import COVERED_VERSIONS, TREE_VERSIONS
+from controller.rules.compile_cover import HIGHEST_COVER
 from controller.rules.lowering import LOWERINGS
 from controller.service_classes.pool import MAX_ALIASES
 from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac, parse_name
 from topology.events import LinkUp, PortRole, PortRoleChanged, SwitchUp, TopologyEvent
+from topology.graph import holds_cycle
 from topology.live import LiveFabric
 
 Record = Mapping[str, Any]
@@ -87,7 +90,7 @@ class LoggedGroup(NamedTuple):
 class Restored(NamedTuple):
     """What an earlier run left: events that lead to its topology, groups, and how much cannot be read.
 
-    `routers` are by VLAN, those of the fabric's own domain under 0.
+    `routers` are by VLAN, those of the fabric's own domain under 0. `covers` are covering trees by number.
     """
 
     operator: OperatorSettings
@@ -95,6 +98,7 @@ class Restored(NamedTuple):
     routers: Mapping[int, tuple[dict[str, Any], ...]]
     groups: tuple[RestoredGroup, ...]
     faults: int
+    covers: Mapping[int, tuple[CoverLink, ...]] = {}
 
 
 class LogReader:
@@ -120,6 +124,7 @@ class LogReader:
         self.fabric = LiveFabric()
         self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
         self.groups: dict[bytes, RestoredGroup] = {}
+        self._covers: dict[int, tuple[CoverLink, ...]] = {}
         self._static: list[tuple[int, int, bytes]] = []
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
@@ -143,6 +148,7 @@ class LogReader:
             "vlan-routers": self._vlan_routers,
             "tree": self._tree,
             "alias": self._alias,
+            "cover": self._cover,
             "heard": self._heard,
         }
 
@@ -172,7 +178,8 @@ class LogReader:
         asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
-        return restored_of(operator, self.fabric, self.routers, self.groups, self.faults, wanted)
+        restored = restored_of(operator, self.fabric, self.routers, self.groups, self.faults, wanted)
+        return restored._replace(covers=self._covers)
 
     def _static_member(self, value: Record) -> None:
         self._static.append(read_static_member(value["dpid"], value["port_no"], value["group"]))
@@ -226,6 +233,10 @@ class LogReader:
         known = self._known(address)
         others = tuple(each for each in known.aliases if each.number != alias.number)
         self.groups[address] = known._replace(aliases=(*others, alias))
+
+    def _cover(self, value: Record) -> None:
+        number, links = read_cover(value)
+        self._covers[number] = links
 
     def _heard(self, value: Record) -> None:
         address, heard = read_heard(value)
@@ -322,7 +333,19 @@ def read_tree(value: Record, number: int = 0) -> tuple[bytes, RestoredTree]:
     if any(len(link) not in (2, 4) for link in links):
         raise ValueError("no link")
     is_out = bool(value.get("out", False))
-    return _group(value), RestoredTree(number, int(value["tree_version"]) % (2 * TREE_VERSIONS), links, is_out)
+    version = int(value["tree_version"])
+    if number or not COVERED_VERSIONS < version <= COVERED_VERSIONS + HIGHEST_COVER:
+        version %= 2 * TREE_VERSIONS
+    return _group(value), RestoredTree(number, version, links, is_out)
+
+
+def read_cover(value: Record) -> tuple[int, tuple[CoverLink, ...]]:
+    """Return the number and the links of a covering tree; ValueError where there can be none."""
+    number = int(value["number"])
+    u_v_ports = [tuple(map(int, link)) for link in value["links"]]
+    if not 1 <= number <= HIGHEST_COVER or not u_v_ports or holds_cycle(frozenset(link[:2]) for link in u_v_ports):
+        raise ValueError("no covering tree")
+    return number, tuple((u, v, u_port, v_port) for u, v, u_port, v_port in u_v_ports)
 
 
 def read_alias(value: Record) -> tuple[bytes, RestoredTree]:

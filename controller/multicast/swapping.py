@@ -18,8 +18,8 @@ from controller.config.policy import Tenant
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Remove
 from controller.kernel.notices import NoticeLimiter
-from controller.kernel.token_bucket import TokenBucket
 from controller.multicast.carried import CarriedPackets
+from controller.multicast.covering import Covering
 from controller.multicast.departures import Departures
 from controller.multicast.group import Group, SenderKey
 from controller.multicast.group_changes import GroupChanges
@@ -102,8 +102,7 @@ class Swapping:
         self._entering: dict[bytes, None] = {}
         self._departures = Departures(plane, installer)
         self._restored: dict[bytes, None] = {}
-        self._carried = CarriedPackets(self._settings)
-        self._faults: dict[int, TokenBucket] = {}
+        self._carried = CarriedPackets(self._settings, self.counters)
         self._retries: dict[bytes, tuple[float, int]] = {}
         self._limiter = NoticeLimiter()
         self._settle_s = self._count_s = -inf
@@ -111,6 +110,9 @@ class Swapping:
         self._is_refused = False
         self._thrashing = Thrashing()
         self._sharing = Sharing(plane, self._room)
+        self.covering = Covering(
+            plane, self.accounts, self._departures, group_changes, self._room, self.out, self.counters
+        )
 
     def use(self, policy: Overcommit, tenants: Sequence[Tenant], now: float) -> None:
         """Go by another policy: groups come in, or may leave, in turn."""
@@ -124,13 +126,13 @@ class Swapping:
         self._changes.followed_by = self.touch if self.is_used else None
         self.readings.is_used = self.is_used
         self._carried.use(policy)
-        self._faults.clear()
         if not self.is_used:
             self.accounts.clear()
             self._sharing.clear()
             for known in (self._entering, self._restored, self._retries):
                 known.clear()
         self.accounts.use(policy)
+        self.covering.use(policy)
         self._tables.use_shares(self._tenants.use(policy, tenants), self._tenants.of)
         self.touch_all()
         self.readings.asked(now)
@@ -256,6 +258,7 @@ class Swapping:
             del self._entering[address]
             self.accounts.reserved.subtract(self._tables.entries(address))
         self._tables.forget(address)
+        self.covering.forget(address)
         self._carried.forget(address)
         self._retries.pop(address, None)
 
@@ -265,17 +268,7 @@ class Swapping:
         """Tell whether a packet to a group that is out may be handed on: within what its switch and it may have."""
         self.counters["faults"] += 1
         self.faults[dpid] += 1
-        bucket = self._faults.get(dpid)
-        if bucket is None:
-            rate = self._settings.faults_per_second
-            bucket = self._faults[dpid] = TokenBucket(rate, rate, now)
-        if not bucket.take(now):
-            self.counters["faults-over-limit"] += 1
-            return False
-        if not self._carried.may(address, now):
-            self.counters["carried-over-limit"] += 1
-            return False
-        return True
+        return self._carried.may(dpid, address, now)
 
     def fault(self, address: bytes, now: float) -> list[Effect]:
         """Take in that a packet of an admitted sender came to a group that is out: it comes in if it may."""
@@ -389,14 +382,16 @@ class Swapping:
         stages = withdrawn(group, self._plane.rules, self._plane.shared, self._installer, now)
         keys = {(dpid, edit.key) for stage in stages for dpid, edit in stage if type(edit) is Remove}
         self._departures.begin(group, entries, keys, now)
+        self.covering.left(group)
         self._plane.transitions.note(group, False, group.unconfirmed or set(), [], [e for s in stages for e in s])
         effects = self._installer.change(stages, now, DRAIN_S, urgency)
         self._changes.changed(address, now)
         return effects
 
     def _leave_ahead(self, now: float) -> list[Effect]:
-        """Have groups that have ended leave where tables are short of free entries."""
-        return [effect for address in self._tables.take_ended() for effect in self.out(address, now)]
+        """Have groups that have ended leave where tables are short, and first go under covering trees."""
+        effects = self.covering.compress(now)
+        return effects + [effect for address in self._tables.take_ended() for effect in self.out(address, now)]
 
     # Switches
 
@@ -457,7 +452,8 @@ class Swapping:
                 self._count_s, self._counts_soon = now + COUNT_INTERVAL_S, True
                 self._look_at_those_behind()
         self.accounts.follow_shared()
-        effects = self._leave_ahead(now) + self._sharing.go_over(now)
+        effects = self.covering.read(self.readings.packets, now)
+        effects += self._leave_ahead(now) + self._sharing.go_over(now)
         self.readings.schedule()
         return [*effects, *self._thrashing.look(self._tables, self._limits, now)]
 
@@ -465,7 +461,7 @@ class Swapping:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
-        if self.readings.is_told or self._limits.due or self._is_refused:
+        if self.readings.is_told or self._limits.due or self._is_refused or self.covering.is_due():
             return 0.0
         leaves_s = earliest(self._departures.next_deadline(), self._plane.shared.next_deadline())
         if (self._touched or self.accounts.behind or self._counts_soon) and (
@@ -476,7 +472,8 @@ class Swapping:
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what is due."""
-        effects = self._look_for_full(now) if self._is_refused else []
+        effects = self.covering.on_deadline(now)
+        effects += self._look_for_full(now) if self._is_refused else []
         if (self._touched or self.accounts.behind or self._counts_soon) and now >= self._settle_s:
             effects += self._settle(now)
         if self.readings.is_told:
@@ -487,7 +484,7 @@ class Swapping:
             effects += self._installer.change([[(dpid, Remove(key)) for dpid, key in unused]], now)
         left = self._departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))
-        return effects + self._enter(now, {}) if left else effects
+        return effects + self._enter(now, {}) + self.covering.wake(now) if left else effects
 
     def out_count(self) -> int:
         """Return how many groups are out."""

@@ -22,6 +22,8 @@ class TableReadings:
         Packets of groups that were in, by the switch that their senders are at.
     is_told
         Whether all switches that were asked have answered, or owe it for too long, and nobody has taken that in.
+    packets
+        What was told last: packets of each group since the reading before, of those that had any.
     """
 
     def __init__(self, accounts: TableAccounts) -> None:
@@ -32,6 +34,7 @@ class TableReadings:
         self._accounts = accounts
         self._asked_s = -inf
         self._counted: dict[bytes, int] = {}
+        self.packets: dict[bytes, int] = {}
 
     def counted(self, address: bytes, packets: int, dpid: int) -> None:
         """Take in how many packets of a group that is in a switch has counted since it was read last."""
@@ -60,8 +63,8 @@ class TableReadings:
         """Take in what was told; of silent groups only where tables do not have ample room for all."""
         self.is_told = False
         residence = self._accounts.tables.residence
+        self.packets, self._counted = self._counted, {}
         if self._accounts.is_ample:
-            residence.read_active(self._counted, now)
+            residence.read_active(self.packets, now)
         else:
-            residence.read(self._counted, now)
-        self._counted.clear()
+            residence.read(self.packets, now)

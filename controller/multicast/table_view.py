@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from controller.multicast.group import Group
 from controller.multicast.groups import GroupPlane
 from controller.multicast.swapping import Swapping
 from controller.multicast.table_limits import UNLIMITED, place_of
+from controller.rules.compile_cover import is_covered
 from controller.snapshot.log import Document
 
 
@@ -49,13 +51,16 @@ class TableView:
                 yield number, TableFigures(*place, None, None, table.used, groups, None)
 
     def tables(self) -> dict[int, Document]:
-        """Return the same as documents, and how many groups with hosts at the switch are out."""
+        """Return the same as documents, and how many groups with hosts at the switch are covered and out."""
         found = dict(self.figures())
-        out = self._out_by_switch() if found else Counter[int]()
-        return {
-            number: {**each._asdict(), "groups_out": out[each.dpid], **self._used(number, each.dpid)}
-            for number, each in found.items()
-        }
+        groups = self._plane.groups.values() if found else ()
+        covered = _by_switch(group for group in groups if is_covered(group.tree_version))
+        out = _by_switch(group for group in groups if group.is_out)
+        documents = {}
+        for number, each in found.items():
+            counts = {"groups_covered": covered[each.dpid], "groups_out": out[each.dpid]}
+            documents[number] = {**each._asdict(), **counts, **self._used(number, each.dpid)}
+        return documents
 
     def _used(self, number: int, dpid: int) -> Document:
         """Return what packets and tenants have of a table."""
@@ -79,13 +84,13 @@ class TableView:
             for each in self._swapping.accounts.tables.tenants(number)
         ]
 
-    def _out_by_switch(self) -> Counter[int]:
-        """Return how many groups with members or senders at each switch are out."""
-        counts: Counter[int] = Counter()
-        for group in self._plane.groups.values():
-            if group.is_out:
-                counts.update({*group.interests, *(key.dpid for key in group.senders)})
-        return counts
+
+def _by_switch(groups: Iterable[Group]) -> Counter[int]:
+    """Return how many of some groups have members or senders at each switch."""
+    counts: Counter[int] = Counter()
+    for group in groups:
+        counts.update({*group.interests, *(key.dpid for key in group.senders)})
+    return counts
 
 
 def table_id(number: int) -> str:

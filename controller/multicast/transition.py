@@ -12,9 +12,11 @@ from enum import Enum, auto
 from math import inf
 
 from controller.effects import Edit, Put, Remove
+from controller.multicast.covers import Covers
 from controller.multicast.group import Group
 from controller.multicast.tree_links import TreeWays, is_alive
 from controller.rules.compile import TREE_VERSIONS, common_outputs, tree_version_of
+from controller.rules.compile_cover import is_covered
 from controller.rules.compile_shared import shares
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, FlowKey
@@ -55,18 +57,23 @@ class Transitions:
         The switches and links that trees are built on.
     cables
         The links over which packets may run, also those that trees do without.
+    covers
+        The covering trees.
     """
 
-    def __init__(self, installer: Installer, graph: Graph, cables: Graph) -> None:
+    def __init__(self, installer: Installer, graph: Graph, cables: Graph, covers: Covers) -> None:
         self._installer = installer
         self._graph = graph
         self._cables = cables
+        self._covers = covers
 
     def choose(
         self, group: Group, trees: Sequence[Tree], changes: Sequence[Change | None], loads: LinkLoads, now: float
     ) -> Way:
         """Take in how a group's trees or terminals changed, and return the way there; BESIDE gives a new version."""
         self.settle(group, now)
+        if is_covered(group.tree_version):
+            return Way.IN_PLACE if self._covers.holds(group.tree_version, trees) else self._leave_cover(group)
         if not changes:
             return Way.IN_PLACE
         ways = TreeWays(trees, loads)
@@ -102,6 +109,12 @@ class Transitions:
         if not all(self._installer.answers(dpid, now) for tree in trees for dpid in tree.nodes()):  # type: ignore[arg-type]
             return Way.IN_PLACE
         return Way.BESIDE if self.take_version(group) else Way.IN_PLACE
+
+    def _leave_cover(self, group: Group) -> Way:
+        """Give a group a tree of its own, which stands before its senders leave the covering tree."""
+        if not self.take_version(group, shared=False):
+            group.tree_version = 1
+        return Way.BESIDE
 
     def note(
         self, group: Group, moved: bool, unconfirmed: set[tuple[int, FlowKey]], puts: Stage, removes: Stage
@@ -172,7 +185,8 @@ class Transitions:
                 olds[version] = self._still_unconfirmed(olds[version])
                 if not olds[version]:
                     del olds[version]
-            taken |= {version % TREE_VERSIONS for version in (tree.tree_version, *olds)}
+            versions = (tree.tree_version, *olds)
+            taken |= {version % TREE_VERSIONS for version in versions if not is_covered(version)}
         for step in range(1, TREE_VERSIONS):
             version = (group.tree_version + step) % TREE_VERSIONS
             if version not in taken and (version or not shared):

@@ -249,15 +249,16 @@ class Residence(Generic[G]):
     def find_leaving(
         self, group: G, now_s: float, at: TableGroups[G], frees: Callable[[G], int] | None = None
     ) -> G | None:
-        """Return which group leaves for one that is to come in; None where that sends too little.
+        """Return which group leaves for one that is to come in, or needs more; None where that sends too little.
 
         Parameters
         ----------
         at, frees
             As in `take_ended`.
         """
-        known = self._outside.get(group)
+        known, inside = self._outside.get(group), self._inside.get(group)
         rate = 0.0 if known is None else known.rate_now(now_s)
+        rate = rate if inside is None else inside.rate
         leaving = self._take(at, rate / LEAST_ADVANTAGE, frees)
         if leaving is None and not at.idle:
             leaving = self._draw_slower(at.urn, rate, frees)
@@ -269,9 +270,20 @@ class Residence(Generic[G]):
         leaving = self._take(at, math.inf, frees)
         return self._draw_slower(at.urn, math.inf, frees) if leaving is None else leaving
 
+    def silent(self, at: TableGroups[G]) -> Iterator[G]:
+        """Yield those that were idle at the last reading and are in yet, first who is expected to send least."""
+        if at.read_s < self._read_s:
+            self._order(at)
+        return (group for _, group in reversed(at.idle) if group in at.urn)
+
     def is_active(self, group: G, since_s: float) -> bool:
         """Tell whether a group that is in had a packet since a time."""
         return self._inside[group].active_s >= since_s
+
+    def silence_s(self, group: G, now_s: float) -> float:
+        """Return how long ago a group that is in had a packet at the latest, in seconds; 0 where it is out."""
+        inside = self._inside.get(group)
+        return 0.0 if inside is None else now_s - inside.active_s
 
     @property
     def read_s(self) -> float:

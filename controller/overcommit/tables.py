@@ -171,6 +171,11 @@ class GroupTables(Generic[G]):
             at = table.tenants[tenant].groups if tenant in table.tenants else TableGroups()
         return self.residence.find_leaving(group, now_s, at, lambda other: self._frees(other, short, leaving)), at
 
+    def short_ahead(self) -> dict[int, int]:
+        """Return how many entries are to be freed before they are needed, of each table that is short of them."""
+        missing = {dpid: self.tables[dpid].missing_ahead for dpid in self._tight}
+        return {dpid: count for dpid, count in missing.items() if count > 0}
+
     def take_ended(self) -> tuple[G, ...]:
         """Return the groups that leave ahead of need: ended ones, until full tables have room or none is left.
 

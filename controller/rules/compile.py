@@ -97,6 +97,15 @@ TREE_VERSIONS = 16
 Where switches share the entries of a tree (`compile_shared`), its version n is told as n + `TREE_VERSIONS`.
 """
 
+COVERED_VERSIONS = 2 * TREE_VERSIONS
+"""The tree version of a group under covering tree n (`compile_cover`) is this and n."""
+
+COVER_PREFIX = b"\x03\x4f\0\0"
+"""How the destination MAC addresses begin that packets carry over covering trees; the rest is the number of one.
+
+Under `VERSION_MASK` they are of no tree version.
+"""
+
 VERSION_MASK = b"\xff\x0f\0\0\0\0"
 """The bits of a destination MAC address that tell the version of such a tree, whichever ports the others name."""
 
@@ -115,6 +124,8 @@ def tree_version_of(match: Match) -> int:
     """Return the tree version of the packets that an entry of a group matches."""
     if match.eth_dst is None or match.ip_dst is None:
         return 0
+    if match.eth_dst[:4] == COVER_PREFIX:
+        return COVERED_VERSIONS + int.from_bytes(match.eth_dst[4:], "big")
     mac = group_mac(match.ip_dst)
     if match.eth_dst_mask == VERSION_MASK:
         return TREE_VERSIONS + 1 + ((match.eth_dst[1] ^ mac[1]) & VERSION_MASK[1]) % (TREE_VERSIONS - 1)

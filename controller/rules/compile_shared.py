@@ -24,6 +24,7 @@ from controller.rules.compile import (
     SwitchDuty,
     versioned_mac,
 )
+from controller.rules.compile_cover import CoverDuty
 from controller.rules.cookies import SHARED_COOKIE
 from controller.rules.model import Action, FlowEntry, FlowKey, Match, Output, SetEthDst
 from controller.rules.pipeline import (
@@ -66,12 +67,15 @@ class BesideDuty(NamedTuple):
     onward: tuple[Onward, ...]
 
 
-GroupDuty: TypeAlias = SwitchDuty | SharedDuty | BesideDuty
+GroupDuty: TypeAlias = SwitchDuty | SharedDuty | BesideDuty | CoverDuty
 """What a switch does for a group."""
 
 
 def shares(tree_version: int) -> bool:
-    """Tell whether switches may share the entries of a group's tree, by its version (see `TREE_VERSIONS`)."""
+    """Tell whether switches may share the entries of a group's tree, by its version (see `TREE_VERSIONS`).
+
+    So they may under a covering tree.
+    """
     return tree_version > TREE_VERSIONS
 
 

@@ -23,6 +23,7 @@ TABLE: dict[str, Any] = {
     "pinned": 20,
     "entries": 150,
     "groups": 150,
+    "groups_covered": 60,
     "groups_out": 900,
     "state": "high",
     "hits": 9000,
@@ -96,7 +97,7 @@ def test_a_switch_shows_its_tables_among_its_details(open_page: OpenPage, tables
     page = open_page("#/tables")
     row_of(page, "s13").click()
     part = page.locator("aside.panel section").filter(has=page.get_by_role("heading", name="Flow tables"))
-    expect(part.get_by_role("listitem")).to_contain_text("150 groups in, 900 out")
+    expect(part.get_by_role("listitem")).to_contain_text("150 groups in, 60 covered, 900 out")
     expect(part.get_by_role("listitem")).to_contain_text("video 100 of 99.5")
 
 

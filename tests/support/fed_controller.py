@@ -341,7 +341,14 @@ def scaling_documents() -> dict[str, dict[str, Any]]:
 
 def table_documents() -> dict[str, dict[str, Any]]:
     """Return what the app of multicast may tell of a flow table that groups go in and out of."""
-    counts = {"capacity": 2000, "pinned": 40, "entries": 1950, "groups": 1700, "groups_out": 300}
+    counts = {
+        "capacity": 2000,
+        "pinned": 40,
+        "entries": 1950,
+        "groups": 1700,
+        "groups_covered": 120,
+        "groups_out": 300,
+    }
     tenants = [
         {"tenant": "video", "entries": 1300, "active": 900, "entitled": 1306.7},
         {"tenant": None, "entries": 650, "active": 650, "entitled": 653.3},

@@ -38,6 +38,7 @@ STARTED = (
     "normalcy_live.py cost --series 5 --minutes 3",
     "overcommit_joins.py --rounds 1 --per-round 5",
     "overcommit_shares.py --draws 1 --table 50",
+    "overcommit_covers.py --topology fattree --groups 60 --seeds 1",
     "overcommit_sharing.py --topology fattree --groups 20 --seeds 1",
     "performance_rates.py --ports 100 --memory-ports 100 --repeats 1",
     "repair_edits.py --groups 10 --rounds 1",

@@ -47,7 +47,7 @@ def test_faults_have_their_lines():
         "      0xd: 6",
         "      leaf: 7",
     ) == [
-        (3, "overcommit.mode", "expected one of off, swap, found 'swop'; did you mean 'swap'?"),
+        (3, "overcommit.mode", "expected one of off, swap, cover, found 'swop'; did you mean 'swap'?"),
         (5, "overcommit.capacity.default", "0 is not within 1 and 16777216"),
         (7, "overcommit.capacity.switches.12", "0 is not within 1 and 16777216"),
         (9, "overcommit.capacity.switches.0xd", "switch 13 has its number already, on line 8"),

@@ -163,6 +163,7 @@ export const LISTS = {
       stateColumn("state", "State", tableTone),
       {key: "used", label: "Used", ...fit(190, 1.2), ...end, value: usedPct, cell: (row) => html`<${TableBar} row=${row} />`},
       {key: "groups", label: "Groups in", ...fit(70), ...end, cell: (row) => count(row.groups)},
+      {key: "groups_covered", label: "Covered", ...fit(70), ...end, ...wide, cell: (row) => count(row.groups_covered)},
       {key: "groups_out", label: "Out", ...fit(56), ...end, cell: (row) => count(row.groups_out)},
       {key: "hits", label: "Hits", ...fit(64), ...end, ...wide, cell: (row) => count(row.hits), title: (row) => `${pct(hitPct(row))} of packets`},
       {key: "faults", label: "Faults", ...fit(64), ...end, cell: (row) => count(row.faults)},

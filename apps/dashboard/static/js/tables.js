@@ -45,10 +45,15 @@ export function TableBar({row}) {
       class=${`table-groups is-${tableTone(row)[0]}`} ref=${spanned((row.entries ?? 0) / row.capacity)}></span></span></span>`;
 }
 
+/** How many groups are in a table, are under covering trees, where any is, and are out. */
+const groupsOf = ({groups, groups_covered, groups_out}) => [
+  `${count(groups)} groups in`, groups_covered ? `${count(groups_covered)} covered` : "", `${count(groups_out)} out`,
+].filter(Boolean).join(", ");
+
 /** A table of a switch, in one line. */
 export const TableLine = ({row}) => {
   const [tone, word] = tableTone(row);
   return html`<span>Table ${row.table} <${State} tone=${tone}>${word}<//></span>
-    <span class="row-more">${[`${count(row.groups)} groups in, ${count(row.groups_out)} out`, `${count(row.hits)} hits, ${count(row.faults)} faults`, tenantsOf(row)].filter(Boolean).join(" · ")}</span>
+    <span class="row-more">${[groupsOf(row), `${count(row.hits)} hits, ${count(row.faults)} faults`, tenantsOf(row)].filter(Boolean).join(" · ")}</span>
     <${TableBar} row=${row} />`;
 };
