@@ -11,7 +11,7 @@ from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
 from apps.cli.perf_console import add_socket, ask_socket, socket_path
 from apps.cli.progress import ProgressBar
-from apps.cli.snapshot_socket import SocketSource
+from apps.cli.snapshot_socket import SocketSource, user_name
 from apps.end_signals import EndSignals
 from controller.durations import parse_duration
 from controller.profiles.latencies import JOIN_SEGMENTS
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace, for_s: float) -> dict[str, Any]:
-    begun = ask_socket(args, {"do": "latency-start"}, UNKNOWN)
+    begun = ask_socket(args, {"do": "latency-start", "by": user_name()}, UNKNOWN)
     bar = ProgressBar()
     begun_s = time.monotonic()
     try:
@@ -77,7 +77,7 @@ def _measure(args: argparse.Namespace, for_s: float) -> dict[str, Any]:
                 signals.wait(min(LOOK_S, for_s - past_s))
     finally:
         bar.clear()
-    return dict(ask_socket(args, {"do": "latency-stop", "id": begun["id"]}, UNKNOWN))
+    return dict(ask_socket(args, {"do": "latency-stop", "id": begun["id"], "by": user_name()}, UNKNOWN))
 
 
 def _joins(switches: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -261,7 +261,9 @@ class LiveProbes:
             actions: dict[str, Action] = {"probe-run": self._run, "probe-look": self._look, "probe-stop": self._stop}
             actions |= {name: partial(self._ask_profile, name) for name in ("profile-start", "profile-stop")}
             latency = self._latency
-            actions |= {"latency-start": latency.begin, "latency-look": latency.look, "latency-stop": latency.end}
+            measures = {"latency-start": latency.begin, "latency-stop": latency.end}
+            actions |= {name: partial(self._ask_latency, name, does) for name, does in measures.items()}
+            actions["latency-look"] = latency.look
             self._server = StatusServer(socket_path(), views, _answer, self._logger, actions, app="probes")
             self._server.start()
             self._followed = StatusServer(
@@ -323,6 +325,9 @@ class LiveProbes:
     def _ask_profile(self, action: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         does = self._profile.begin if action == "profile-start" else self._profile.stop
         return logged(self._log(), action, asked, does)
+
+    def _ask_latency(self, name: str, does: Action, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return logged(self._log(), name, asked, lambda fields, _by: does(fields))
 
     def _log(self) -> _LoopLog:
         if self._actions is None:

@@ -12,6 +12,7 @@ import pytest
 from controllers import controller
 
 from apps.cli.main import main
+from apps.cli.snapshot_socket import user_name
 from apps.emulation.controller import ControllerProcess
 from apps.openflow.live_latency import LEASE_S
 from apps.simulated_fabric.fabric import SimulatedFabric
@@ -21,6 +22,7 @@ from apps.storm.player import StormPlayer
 from apps.storm.switches import FIRST_DPID, storm_switches
 from controller.profiles.latencies import JOIN_SEGMENTS
 from controller.storm.plan import StormOrder, StormShape, plan_storm
+from patience import wait_until
 
 LEAVES, SPINES, PORTS, GROUPS, JOINS = 3, 2, 6, 10, 60
 DPIDS = [FIRST_DPID + number for number in range(1, LEAVES + SPINES + 1)]
@@ -109,6 +111,13 @@ def test_the_command_tells_and_can_be_told_one_switch(
     assert len(told.splitlines()) == 3
     assert "no join that changed anything in" in told
     assert latency(process, "--for", "1s", "--switch", "77") == 1
+    log = process.directory / "state" / "actions.jsonl"
+
+    def measured_by_us() -> set[str]:
+        lines = map(json.loads, log.read_text().splitlines() if log.exists() else ())
+        return {line["action"] for line in lines if line["by"] == user_name()}
+
+    wait_until(lambda: measured_by_us() >= {"latency-start", "latency-stop"}, process.pid, 30)
 
 
 def test_a_measurement_that_nobody_looks_at_ends(process: ControllerProcess, fabric: SimulatedFabric) -> None:
