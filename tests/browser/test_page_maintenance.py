@@ -137,9 +137,11 @@ def test_a_failed_switch_is_left_out_and_the_others_go_on(
     ):
         place.get_by_role("button", name=button).click()
         dialog = page.get_by_role("dialog")
+        order = dialog.get_by_role("button", name=button)
+        expect(order).to_be_visible()
         if dialog.get_by_label("Token").count():
             dialog.get_by_label("Token").fill(TOKEN)
-        dialog.get_by_role("button", name=button).click()
+        order.click()
         expect(dialog).to_contain_text("Done.")
         dialog.get_by_role("button", name="Close").click()
         assert fabric.asked[-1] == asked
