@@ -147,7 +147,8 @@ def sizes(seed: int) -> None:
         start_s = time.process_time()
         blocks = cover(log.indicator)
         took_s = time.process_time() - start_s
-        print(f"{resources:,} x {properties}: {took_s:.1f} s of processor time, F1 {policies_f1(log.policies, blocks):.2f}")
+        f1 = policies_f1(log.policies, blocks)
+        print(f"{resources:,} x {properties}: {took_s:.1f} s of processor time, F1 {f1:.2f}")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB at most")
 
 

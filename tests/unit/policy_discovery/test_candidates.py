@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from controller.policy_discovery.candidate_documents import (
 )
 from controller.switch_templates.templates import read_templates
 from fed_controller import FedController
+from ovsdb_server import OvsdbServer
 from patience import wait_until
 
 WAIT_S = 60.0
@@ -159,14 +159,19 @@ def test_one_that_is_accepted_is_a_file_and_what_was_said_of_it_is_kept(
         again.search.stop()
 
 
-def test_settings_that_stand_in_databases_are_a_template_beside_it(loop: Loop, tmp_path: Path) -> None:
-    settings = {"interface.mtu_request": "9000", "port.tag": "5", "port.lacp": "off"}
-    with (tmp_path / LOG_NAME).open("w") as log:
+def test_settings_of_the_policy_s_database_are_a_template_beside_it(
+    loop: Loop, controller: FedController, tmp_path: Path
+) -> None:
+    with OvsdbServer(tmp_path) as server:
+        server.bridge("leaf", 1, PORTS)
+        words: list[str] = []
         for number in range(3, PORTS + 1, 3):
-            for name, value in settings.items():
-                line = {"time": time.time(), "resource": f"1:{number}", "type": "port", "property": name}
-                log.write(json.dumps({**line, "old": "", "new": value}) + "\n")
-    known = loop.until(found)
+            words += ["--", "set", "Interface", f"leaf-{number}", "mtu_request=9000"]
+            words += ["--", "set", "Port", f"leaf-{number}", "tag=5", "lacp=off"]
+        server.vsctl(*words[1:])
+        controller.put("policy", "policy", {"text": f'version: 1\nmonitor: {{ovsdb: "{server.target}"}}\n'})
+        loop.until(lambda known: any("port.tag" in each["properties"] for each in found(known).values()))
+    known = loop.turn()
     (id_,) = (id_ for id_, each in found(known).items() if "port.tag" in each["properties"])
     loop.decide("accept", id_)
     path = tmp_path / ACCEPTED_NAME / f"{id_}.yaml"
