@@ -1,6 +1,6 @@
 """What a join costs where groups may be out of the flow tables and there is room for all, beside where none may be.
 
-    python benchmarks/overcommit_joins.py [--rounds 40] [--per-round 250] [--count] [--json]
+    python benchmarks/overcommit_joins.py [--rounds 40] [--per-round 250] [--mode swap] [--count] [--json]
 
 Cores with the same fabric, two of them without the mode, take the same reports about groups that somebody sends to,
 in turn; and of other groups the reports of two members, then the first packet. Each ratio is of rounds that followed
@@ -70,11 +70,13 @@ def main() -> None:
     parser.add_argument("--per-round", type=int, default=250)
     parser.add_argument("--count", action="store_true", help="count bytecodes and calls, and measure no time")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--mode", choices=("swap", "cover"), default="swap")
     arguments = parser.parse_args()
-    off = replace(SWAP, mode="off")
+    mode = arguments.mode
+    off, on = replace(SWAP, mode="off"), replace(SWAP, mode=mode)
     benches = {
         name: Bench(replace(POLICY, limits=LIMITS, overcommit=overcommit))
-        for name, overcommit in (("off", off), ("off again", off), ("swap", SWAP))
+        for name, overcommit in (("off", off), ("off again", off), (mode, on))
     }
     samples: dict[tuple[str, str], list[float]] = {}
     for number in range(arguments.rounds):
@@ -97,13 +99,13 @@ def main() -> None:
         ]
         for name, events in work.items():
             costs = costs_counted if arguments.count else costs_us
-            took = {mode: costs(partial(storm, benches[mode], events), count) for mode in order}
+            took = {each: costs(partial(storm, benches[each], events), count) for each in order}
             for unit in took["off"]:
-                for mode in benches:
-                    samples.setdefault((f"{name}, {mode}", unit), []).append(took[mode][unit])
-                for mode in ("off again", "swap"):
-                    ratio = took[mode][unit] / took["off"][unit]
-                    samples.setdefault((f"{name}, {unit}: {mode} over off", ""), []).append(ratio)
+                for each in benches:
+                    samples.setdefault((f"{name}, {each}", unit), []).append(took[each][unit])
+                for each in ("off again", mode):
+                    ratio = took[each][unit] / took["off"][unit]
+                    samples.setdefault((f"{name}, {unit}: {each} over off", ""), []).append(ratio)
         for bench in benches.values():
             bench.advance(1.0)
     measurements = [Measurement(name, unit, values) for (name, unit), values in samples.items()]

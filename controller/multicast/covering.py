@@ -335,7 +335,8 @@ class Covering:
 
     def is_due(self) -> bool:
         """Tell whether trees may have to go, or groups are to leave those that are no more."""
-        return bool(self._homeless) or (bool(self._covers.trees) and self._may_be_broken())
+        self._covers.is_watched = bool(self._homeless or self._covers.trees)
+        return bool(self._homeless) or (self._covers.is_watched and self._may_be_broken())
 
     def _may_be_broken(self) -> bool:
         return not self.is_used or self._plane.forest.graph.version != self._graph_version

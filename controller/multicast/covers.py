@@ -70,6 +70,8 @@ class Covers:
         The trees in use.
     changed
         The numbers of those that are new, or no more, and of which the log was not told.
+    is_watched
+        Whether there may be trees, or groups that are to leave one, so that somebody has to look after them.
     was_put_back
         Whether groups were put back under trees, of which nobody has taken note.
     """
@@ -77,7 +79,7 @@ class Covers:
     def __init__(self, speaking_1_3: AbstractSet[int]) -> None:
         self.trees: dict[int, Cover] = {}
         self.changed: dict[int, None] = {}
-        self.was_put_back = False
+        self.is_watched = self.was_put_back = False
         self._speaking_1_3 = speaking_1_3
         self._last = 0
 
@@ -100,6 +102,7 @@ class Covers:
         self._last = number
         cover = self.trees[number] = cover_with(number, links)
         self.changed[number] = None
+        self.is_watched = True
         return cover
 
     def remove(self, number: int) -> None:
@@ -112,6 +115,7 @@ class Covers:
         for number, links in covers.items():
             self.trees[number] = cover_with(number, links)
             self._last = max(self._last, number)
+            self.is_watched = True
 
     def adopted(self, group: Group, tree_version: int, trees: Sequence[Tree]) -> int:
         """Return the version of a group that had this in an earlier run: of its own tree where no cover has it."""

@@ -91,6 +91,7 @@ class Swapping:
         self._named: Sequence[Tenant] = ()
         self._tenants = TableTenants(plane, host_of)
         self._plane = plane
+        self._covers = plane.covers
         self._installer = installer
         installer.refusals.found_full = self._found_no_room
         self._changes = group_changes
@@ -461,7 +462,9 @@ class Swapping:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
-        if self.readings.is_told or self._limits.due or self._is_refused or self.covering.is_due():
+        if self.readings.is_told or self._limits.due or self._is_refused:
+            return 0.0
+        if self._covers.is_watched and self.covering.is_due():
             return 0.0
         leaves_s = earliest(self._departures.next_deadline(), self._plane.shared.next_deadline())
         if (self._touched or self.accounts.behind or self._counts_soon) and (
