@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from control_plane import report_frames
 from controllers import controller
+from fabric_simulator.process import cpu_at_rest_s
 from measure import Measurement, time_per_call_us
 from probe_joins import COUNT, SCRIPTS
 
@@ -46,15 +47,6 @@ HEAVY = "int i; aggr n[1][0];" + "".join(
 
 WITHOUT_PROBES = {"PYTHONPATH": os.pathsep.join((str(Path(__file__).parent / "without_probes"), str(REPOSITORY)))}
 """The environment of a controller that has no probes at all."""
-
-
-def spent_ns(pid: int) -> dict[str, int]:
-    """Return the processor time that each thread of a process has taken."""
-    found = {}
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):  # it has ended
-            found[thread.name] = int((thread / "schedstat").read_text().split()[0])
-    return found
 
 
 class Bench:
@@ -91,7 +83,7 @@ class Bench:
     def say(self, frames: list[bytes], entries: int, per_s: float | None = None) -> float:
         """Send frames, wait for so many entries, and return frames per second of the controller's processor time."""
         before, sent, began_s = self.switch.received[FLOW_MOD], 0, time.monotonic()
-        before_ns = spent_ns(self.process.pid)
+        before_s = cpu_at_rest_s(self.process.pid)
         while sent < len(frames) or self.switch.received[FLOW_MOD] - before < entries:
             wanted = len(frames) if per_s is None else int((time.monotonic() - began_s) * per_s)
             while sent < min(wanted, len(frames)) and self.switch.unsent_bytes < WINDOW_BYTES:
@@ -100,8 +92,7 @@ class Bench:
                 sent += len(more)
             self.switch.turn(0.0 if sent < min(wanted, len(frames)) else 0.002)
             assert time.monotonic() - began_s < 120, dict(self.switch.received)
-        after_ns = spent_ns(self.process.pid)
-        return len(frames) * 1e9 / sum(spent - before_ns.get(thread, 0) for thread, spent in after_ns.items())
+        return len(frames) / (cpu_at_rest_s(self.process.pid) - before_s)
 
 
 def join_in_turn(benches: Sequence[Bench], joins: int) -> list[float]:

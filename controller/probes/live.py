@@ -182,7 +182,10 @@ class LoopRun:
         def fire(record: Any) -> None:
             left = self._left
             if left < count:
-                singly(record)
+                if self._is_full and not left and self._clock() < self._window_end_ns:
+                    self._skipped += 0 if self.ending else count
+                else:
+                    singly(record)
                 return
             self._left = left - count
             for firing in firings:

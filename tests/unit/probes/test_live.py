@@ -77,6 +77,20 @@ def test_what_is_beyond_the_share_is_refused_and_counted():
     assert loop.run.findings().run.rows("n")[0].count == fired
 
 
+def test_clauses_at_one_point_are_refused_and_counted_each():
+    loop = Loop("aggr n[1][0]; app:event:Packet { n[dpid]++; } app:event:Packet { n[dpid]++; }", cost_ns=1_000_000)
+    fire = loop.watcher()
+    for _ in range(10):
+        for _ in range(500):
+            fire(PACKET)
+        loop.now_ns += WINDOW_NS
+    fired, skipped = loop.counted
+    assert fired + skipped == 10_000 and 40 <= fired <= 60
+    loop.run.end()
+    fire(PACKET)
+    assert loop.counted == (fired, skipped)
+
+
 def test_scripts_on_a_loop_share_its_budget():
     budget = LoopBudget(8.0)
     budget.script_count = 2
