@@ -256,6 +256,8 @@ def test_restart_of_the_controller_interrupts_nothing(live: Any, group: str, end
     live.halt()
     live.assert_all_received(1, f"h3 {group}")
     after = live.document(group)
+    for old, new in zip(before["members"], after["members"], strict=True):
+        assert old.pop("since_s") <= new.pop("since_s"), "when the log told of it last"
     assert (after["members"], after["links"]) == (before["members"], before["links"])
     live.fabric.join("h4", group)
     live.wait_members(group, {"h3", "h4"})

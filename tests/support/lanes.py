@@ -1,7 +1,7 @@
 """Which process of a test run runs which module.
 
-A third of them have live modules that count packets, and wait; another third begins with live modules that count
-none; the others compute.
+Half of them have live modules that count packets, and wait, while the others compute; one of these begins with live
+modules that count none.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ class Kind(Enum):
 class Lanes(LoadFileScheduling):  # type: ignore[misc]
     """Hands out modules in the order of their tests, but the longest first, live ones to half of the processes.
 
-    Of five processes and more a third has live modules that count no packets, while there are any, and half of the
-    others have those that do.
+    Of five processes and more another one has live modules too: those that count no packets, while there are any.
     """
 
     def _assign_work_unit(self, node: Any) -> None:
@@ -73,8 +72,7 @@ class Lanes(LoadFileScheduling):  # type: ignore[misc]
     def _wanted_by(self, node: Any) -> tuple[Kind, ...]:
         """Return the kinds of modules that a process is there for; it has others where there is none of these."""
         running = Counter(kind for other in self.nodes if other is not node for kind in self._kinds_run_by(other))
-        beside = self.numnodes // 3 if self.numnodes > 4 else 0
-        lanes = (self.numnodes - beside) // 2
+        lanes, beside = self.numnodes // 2, self.numnodes // 5
         if not beside:
             live = (Kind.COUNTS_PACKETS, Kind.WAITS)
             return live if running[Kind.COUNTS_PACKETS] + running[Kind.WAITS] < lanes else (Kind.COMPUTES,)

@@ -75,14 +75,6 @@ def test_one_of_five_has_live_modules_that_count_no_packets() -> None:
     assert [process.given for process in lanes([*UNIT, *waits, *LIVE[:1]], 4)[1]] == [[8], [10], [0, 1], [2, 3]]
 
 
-def test_of_six_a_third_begins_with_each_kind_of_live_modules() -> None:
-    waits = [f"{name}::test_it" for name in sorted(UNHURRIED - set(LONGEST))[:3]]
-    found, processes = lanes([*UNIT, *LIVE, *waits], 6)
-    assert [process.given for process in processes] == [[8], [9], [12], [13], [0, 1], [2, 3]]
-    found.mark_test_complete(processes[3], 13)
-    assert processes[3].given == [13, 14], "its lane goes on"
-
-
 def test_those_that_count_no_packets_are_the_ones_that_are_marked() -> None:
     modules = {path: path.read_text() for path in (ROOT / LIVE_FOLDER).glob("test_*.py")}
     marked = {str(path.relative_to(ROOT)) for path, text in modules.items() if MARK.search(text)}
