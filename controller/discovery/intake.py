@@ -217,9 +217,12 @@ class DiscoveryIntake:
             )
         elif port.role is PortRole.EDGE or self._backups.heard(port, now):
             host, home = self._host_states.get(mac), self._home(port.end)
-            if host is not None and host.end != home:
+            is_known = host is not None and host.end == home
+            if host is not None and not is_known:
                 self._table.segments.host_heard_elsewhere(port, now)
             self._hosts.seen(mac, address, home, now, answer)
+            if not is_known:
+                self._table.probing.host_heard(port, now)
         elif (
             port.role is PortRole.UNKNOWN
             and address is not None

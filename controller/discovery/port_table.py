@@ -123,16 +123,16 @@ class PortTable:
         self.liveness = Liveness(settings, *around, self, self._failed)
         self.doubt = self.liveness.doubt
         self.tours = Tours(*around, self, lambda: self._settings.lldp_interval_s)
-        self.segments = Segments(self.ports, deadlines, self, lambda: self._probing.segment_lifetime_s)
-        self._probing = Probing(settings, *around, self.liveness, self.segments, self.tours, self)
+        self.segments = Segments(self.ports, deadlines, self, lambda: self.probing.segment_lifetime_s)
+        self.probing = Probing(settings, *around, self.liveness, self.segments, self.tours, self)
         self.detection = Detection(settings, deadlines, self.budget, self.liveness, self.tours, owner.tell)
         self.budget.granted[FramePurpose.REPLY] = lambda end, now: self._send_now(FrameKind.LLDP, end, now)
         self.budget.granted[FramePurpose.SEGMENT] = lambda end, now: self._send_now(FrameKind.SEGMENT, end, now)
         self.due: dict[TimerKind, Callable[[Any, float], None]] = {
             TimerKind.CARRIER: lambda end, now: self._raise(self.ports[end], now),
             TimerKind.CABLE: self._links.retry,
-            TimerKind.PROBE: self._probing.due,
-            TimerKind.EDGE: self._probing.decide_edge,
+            TimerKind.PROBE: self.probing.due,
+            TimerKind.EDGE: self.probing.decide_edge,
             TimerKind.CHECK: self.liveness.check,
             TimerKind.SEGMENT: self.segments.review,
             TimerKind.FRAMES: self.budget.on_deadline,
@@ -153,7 +153,7 @@ class PortTable:
     def settings_changed(self, settings: DiscoverySettings, now: float) -> None:
         """Go by these settings from now on."""
         self._legs, self._waiting_legs = settings.legs(), settings.waiting_legs()
-        self._settings = self.liveness.settings = self._probing.settings = self.detection.settings = settings
+        self._settings = self.liveness.settings = self.probing.settings = self.detection.settings = settings
         self.budget.change(settings.frames_per_s, settings.idle_frames_per_s)
         for port in self.ports.values():
             self._set_speed(port)
@@ -163,7 +163,7 @@ class PortTable:
         """Take in the list of all ports of a connected switch."""
         switch = self.switches[dpid]
         if not switch.ready:
-            self._probing.getting_ready.add(dpid)
+            self.probing.getting_ready.add(dpid)
         self.liveness.connected(dpid)
         self.tours.connected(dpid, now)
         described = {port.port_no: port for port in ports}
@@ -205,18 +205,18 @@ class PortTable:
         """Begin to probe the ports of a switch: it will hand over what arrives."""
         switch = self.switches[dpid]
         switch.ready = True
-        self._probing.getting_ready.discard(dpid)
-        self._probing.last_ready_s = now
+        self.probing.getting_ready.discard(dpid)
+        self.probing.last_ready_s = now
         for port in switch.ports.values():
             if port.up:
-                self._probing.start(port, now)
+                self.probing.start(port, now)
         self.tours.ready(dpid, now)
 
     def lost(self, dpid: int, now: float) -> None:
         """Take in that a switch has no connection: its neighbours ask it whether it forwards."""
         switch = self.switches[dpid]
         switch.connected = switch.ready = False
-        self._probing.getting_ready.discard(dpid)
+        self.probing.getting_ready.discard(dpid)
         self._lost.add(dpid)
         self._severed.add(dpid)
         for port in switch.ports.values():
@@ -260,7 +260,7 @@ class PortTable:
         """Take out a switch with its ports and links. The ports at the other ends keep their role meanwhile."""
         switch = self.switches[dpid]
         self._leaving = dpid
-        self._probing.getting_ready.discard(dpid)
+        self.probing.getting_ready.discard(dpid)
         self.tours.removed(dpid, now)
         self._links.isolate(switch.ports.values(), now, switch_gone=True)
         for port in switch.ports.values():
@@ -310,7 +310,7 @@ class PortTable:
                 port.echoes, port.echo_tries = False, 0
                 self.tours.link_touched(port, now)
             if sink.heard_by is None:
-                if not self._probing.is_asking(sink, source, now):
+                if not self.probing.is_asking(sink, source, now):
                     self.send_lldp(sink, now)
             elif sink.heard_by == source.end and not source.looped():
                 for port in (source, sink):
@@ -374,7 +374,7 @@ class PortTable:
         port.silent = port.end in self._legs
         self.detection.up_count += 1
         self.set_role(port, now)
-        self._probing.start(port, now)
+        self.probing.start(port, now)
 
     def _lower(self, port: PortState, now: float) -> None:
         """Take a port down at once."""
@@ -400,7 +400,7 @@ class PortTable:
         self.tours.link_touched(port, now)
         self.neighbours.review(port, now)
         if port.up and not port.silent and not port.peers() and port.was_trunk is None:
-            self._probing.start(port, now)
+            self.probing.start(port, now)
         self.set_role(port, now)
 
     def settled(self, port: PortState, now: float) -> None:
@@ -441,7 +441,7 @@ class PortTable:
     def coverage_changed(self, ends: list[End], is_covered: bool, now: float) -> None:
         """Act on ports of hubs whose links are proven by a tour, or are not any more."""
         if not is_covered:
-            self._probing.coverage_lost(ends, now)
+            self.probing.coverage_lost(ends, now)
         self.detection.review(now)
 
     def strayed(self, end: End, now: float) -> None:
@@ -489,7 +489,7 @@ class PortTable:
         if port.end[0] == self._leaving or not port.up:
             return
         if not port.held and not port.peers():
-            self._probing.start(port, now)
+            self.probing.start(port, now)
         self.set_role(port, now)
 
     def _hold_cable(self, end: End, until: float) -> None:

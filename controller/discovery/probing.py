@@ -117,6 +117,14 @@ class Probing:
             )
         self._budget.ask(urgency, FramePurpose.PROBE, end, now)
 
+    def host_heard(self, port: PortState, now: float) -> None:
+        """Ask a port at once where somebody is heard who is new there, while its first frames alone went unanswered.
+
+        What is behind it may be a switch that was not there yet.
+        """
+        if port.probe_count == len(self.settings.probe_offsets_s):
+            self._budget.ask(FrameUrgency.AGAIN, FramePurpose.REPLY, port.end, now)
+
     def is_asking(self, port: PortState, other: PortState, now: float) -> bool:
         """Tell whether a port's own frame waits or is under way to another, which is there: it needs no other one."""
         if self._budget.waits(FrameUrgency.NEW, FramePurpose.PROBE, port.end):

@@ -11,6 +11,8 @@ from controller.wire.lldp import NEAREST_BRIDGE_MAC, encode_lldp
 from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
+HOST = b"\x02\0\0\0\0\x0a"
+
 
 def pair(make_world, settings=None):
     world = make_world(settings)
@@ -33,6 +35,43 @@ def test_two_switches_with_a_cable_have_a_link_and_edge_ports(make_world):
     world.run(0.5)
     assert world.fabric.role(1, 1) is PortRole.TRUNK
     assert world.fabric.edge_ports(1) == world.fabric.edge_ports(2) == (2, 3, 4)
+
+
+def lldp_frames(world, end):
+    """Return how many LLDP frames left a port."""
+    return sum(
+        packet.dpid == end[0] and end[1] in packet.ports and isinstance(decode(packet.data), Lldp)
+        for packet in world.sent
+    )
+
+
+def test_a_port_is_asked_at_once_where_somebody_is_heard_after_its_first_frames_alone(make_world):
+    world = make_world()
+    world.cable((1, 1), (2, 1))
+    world.cut |= {(1, 1), (2, 1)}
+    world.connect(1)
+    world.connect(2)
+    while world.fabric.role(2, 1) is not PortRole.EDGE:
+        world.run(0.05)
+    world.cut.clear()
+    events = world.say(HOST, b"\x0a\0\0\1", (2, 1))  # what a switch behind the cable sends on
+    assert PortRoleChanged(2, 1, PortRole.TRUNK) in events and world.links() == {(1, 2)}
+    assert world.fabric.host(HOST) is None
+
+
+def test_who_is_heard_at_a_port_later_has_it_asked_no_more(make_world):
+    world = make_world()
+    world.connect(1)
+    while world.fabric.role(1, 1) is not PortRole.EDGE:
+        world.run(0.05)
+    before = lldp_frames(world, (1, 1))
+    for _ in range(3):
+        world.say(HOST, b"\x0a\0\0\1", (1, 1))
+    assert lldp_frames(world, (1, 1)) == before + 1
+    world.run(3.0)
+    before = lldp_frames(world, (1, 1))
+    world.say(HOST[:5] + b"\x0b", b"\x0a\0\0\2", (1, 1))
+    assert lldp_frames(world, (1, 1)) == before
 
 
 def test_a_port_waits_for_switches_that_have_just_connected_before_it_is_edge(make_world):
