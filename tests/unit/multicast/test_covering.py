@@ -24,7 +24,7 @@ from topology.graph import NodeKind
 
 from .conftest import GROUP, GROUP_V6, OPEN
 from .overcommitted import counted, done
-from .test_multicast_in_flight import POLICY, Race
+from .test_multicast_in_flight import POLICY, Changes, Race
 
 COVER = replace(OPEN, overcommit=Overcommit("cover", Capacities(default=1000)))
 SILENT_S = 25.0
@@ -335,8 +335,7 @@ def test_members_and_links_come_and_go_under_packets_of_groups_that_wake_and_sle
         world = make_world(make("fattree"), policy, seed=seed)
         names = list(world.hosts)
         race = Race(world, dice.sample(names, dice.randint(2, 6)), dice.sample(names, 2), dice)
-        steady, out = set(race.members), []
-        others = [name for name in names if name not in race.members]
+        changes = Changes(race)
         race.settle(SILENT_S)
         world.now += 0.1
         for _ in range(12):
@@ -346,26 +345,8 @@ def test_members_and_links_come_and_go_under_packets_of_groups_that_wake_and_sle
             race.run(dice.randrange(15))
             what = dice.choice(["pull", "mend", "join", "leave", "pass", "sleep"] if kind == "links"
                                else ["join", "leave", "pass", "sleep"])  # fmt: skip
-            if what == "pull" and race.links():
-                link = dice.choice(race.cables())
-                race.pull(*link)
-                race.run(dice.randrange(4))
-                race.told(*link)
-                out.append(link)
-            elif what == "mend" and out:
-                link = out.pop(dice.randrange(len(out)))
-                world.plug(*link)
-                race.run(dice.randrange(10))
-                world.link_up(*world.links[frozenset(link)])
-            elif what == "join" and others:
-                race.members.append(others.pop())
-                world.join(race.members[-1])
-            elif what == "leave" and len(race.members) > 2:
-                name = race.members.pop(dice.randrange(len(race.members)))
-                steady.discard(name)
-                others.append(name)
-                world.leave(name)
-            elif what == "pass":
+            changes.make(what)
+            if what == "pass":
                 race.settle(2.0)
                 world.now += 0.3
             elif what == "sleep":
@@ -373,17 +354,7 @@ def test_members_and_links_come_and_go_under_packets_of_groups_that_wake_and_sle
                 world.now += 0.3
         race.settle(3.0)
         woken += counted(world, "covers-left")
-        for packet in race.packets:
-            assert set(packet.got.values()) <= {1}, (seed, packet)
-            assert packet.sender not in packet.got
-            if kind == "members":
-                assert packet.got.keys() >= steady - {packet.sender}, (seed, packet)
-        for link in out:
-            world.mend(*link)
-        race.settle(3.0)
-        packets = race.send(2)
-        race.settle()
-        race.check_all(packets)
+        changes.check(seed, steady_get_all=kind == "members")
     assert told > 15
     assert woken > 6
 

@@ -172,6 +172,54 @@ class Race:
             assert packet.got == dict.fromkeys(set(self.members) - {packet.sender}, 1)
 
 
+class Changes:
+    """Members and links of a race come and go: `steady` are members throughout, `out` links that are not there."""
+
+    def __init__(self, race: Race) -> None:
+        self.race = race
+        self.steady = set(race.members)
+        self.out: list[list[int]] = []
+        self._others = [name for name in race.world.hosts if name not in race.members]
+
+    def make(self, what: str) -> None:
+        """Pull a link of the tree or mend one, or have a member join or leave, where there is one that may."""
+        race, world, dice = self.race, self.race.world, self.race.dice
+        if what == "pull" and race.links():
+            link = dice.choice(race.cables())
+            race.pull(*link)
+            race.run(dice.randrange(4))
+            race.told(*link)
+            self.out.append(link)
+        elif what == "mend" and self.out:
+            link = self.out.pop(dice.randrange(len(self.out)))
+            world.plug(*link)
+            race.run(dice.randrange(10))
+            world.link_up(*world.links[frozenset(link)])
+        elif what == "join" and self._others:
+            race.members.append(self._others.pop())
+            world.join(race.members[-1])
+        elif what == "leave" and len(race.members) > 2:
+            name = race.members.pop(dice.randrange(len(race.members)))
+            self.steady.discard(name)
+            self._others.append(name)
+            world.leave(name)
+
+    def check(self, seed: int, steady_get_all: bool) -> None:
+        """Nobody got a packet twice, who was a member throughout each, if so asked; mended all members get all."""
+        race = self.race
+        for packet in race.packets:
+            assert set(packet.got.values()) <= {1}, (seed, packet)
+            assert packet.sender not in packet.got
+            if steady_get_all:
+                assert packet.got.keys() >= self.steady - {packet.sender}, (seed, packet)
+        for link in self.out:
+            race.world.mend(*link)
+        race.settle(3.0)
+        packets = race.send(2)
+        race.settle()
+        race.check_all(packets)
+
+
 def fabric_of(name: str) -> Graph | str:
     return {"ring": lambda: ring(5), "diamond": diamond}.get(name, lambda: name)()
 

@@ -21,7 +21,7 @@ from topology.generators import make
 from topology.graph import NodeKind
 
 from .conftest import GROUP, GROUP_V6, leaf_spine
-from .test_multicast_in_flight import POLICY, Race
+from .test_multicast_in_flight import POLICY, Changes, Race
 
 SHARING = replace(POLICY, overcommit=Overcommit(mode="swap"))
 PODS = 4
@@ -192,47 +192,18 @@ def test_members_and_links_come_and_go_under_packets(make_world, short, monkeypa
         assert shares(world.core.plane.groups[GROUP].tree_version)
         if kind == "no version left":
             monkeypatch.setattr(world.core.plane.transitions, "take_version", lambda _group: False)
-        steady, out = set(race.members), []
-        others = [name for name in names if name not in race.members]
+        changes = Changes(race)
         for _ in range(12):
             race.slow = set(dice.sample(sorted(world.switches), dice.randint(0, len(world.switches) // 2)))
             race.send(dice.randrange(4))
             race.run(dice.randrange(15))
             what = dice.choice(["pull", "mend", "join", "leave", "pass"] if kind != "members" else ["join", "leave"])
-            if what == "pull" and race.links():
-                link = dice.choice(race.cables())
-                race.pull(*link)
-                race.run(dice.randrange(4))
-                race.told(*link)
-                out.append(link)
-            elif what == "mend" and out:
-                link = out.pop(dice.randrange(len(out)))
-                world.plug(*link)
-                race.run(dice.randrange(10))
-                world.link_up(*world.links[frozenset(link)])
-            elif what == "join" and others:
-                race.members.append(others.pop())
-                world.join(race.members[-1])
-            elif what == "leave" and len(race.members) > 2:
-                name = race.members.pop(dice.randrange(len(race.members)))
-                steady.discard(name)
-                others.append(name)
-                world.leave(name)
-            elif what == "pass":
+            changes.make(what)
+            if what == "pass":
                 race.settle(0.02)
             told += len(shared(world)) > 0
         race.settle(3.0)
-        for packet in race.packets:
-            assert set(packet.got.values()) <= {1}, (seed, packet)
-            assert packet.sender not in packet.got
-            if kind == "members":
-                assert packet.got.keys() >= steady - {packet.sender}, (seed, packet)
-        for link in out:
-            world.mend(*link)
-        race.settle(3.0)
-        packets = race.send(2)
-        race.settle()
-        race.check_all(packets)
+        changes.check(seed, steady_get_all=kind == "members")
     assert told > 25
 
 
