@@ -129,7 +129,7 @@ class TreeFeeder:
         self._source = source
         self._tree = tree
         self._begun = threading.Event()
-        self._failed: OperationFailed | InputError | None = None
+        self._failed: Exception | None = None
 
     def begin(self) -> None:
         """Follow; return when all is there, and raise what keeps it from being there."""
@@ -145,7 +145,7 @@ class TreeFeeder:
                     self._tree.put(snapshot)
                     self._tree.connection = b"answers\n"
                     self._begun.set()
-            except (OperationFailed, InputError) as error:
+            except Exception as error:  # who mounts waits for this thread, and who reads goes by what it says
                 if not self._begun.is_set() or not isinstance(error, ConnectionLost):
                     self._failed = error
                     self._begun.set()

@@ -222,3 +222,17 @@ def test_a_controller_that_never_answered_is_told_before_anything_is_mounted(tmp
     feeder = mount_command.TreeFeeder(SocketSource(tmp_path / "no.sock"), MountedTree([]))
     with pytest.raises((OperationFailed, InputError), match="no controller answers"):
         feeder.begin()
+
+
+class BrokenSource:
+    """Follows nothing, by a defect."""
+
+    def follow(self, _sections: object, beside: object = ()) -> Iterator[Any]:
+        raise ZeroDivisionError(beside)
+
+
+def test_a_defect_of_what_follows_is_raised_and_told() -> None:
+    tree = MountedTree([])
+    with pytest.raises(ZeroDivisionError):
+        mount_command.TreeFeeder(BrokenSource(), tree).begin()  # type: ignore[arg-type]
+    assert tree.connection.startswith(b"ended: ")
