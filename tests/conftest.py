@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis.internal.conjecture import providers
 from fewer_examples import divide_examples
 from lanes import COMPUTING, WAITING, Lanes, give_way
 from required import is_all_required
+from second_tries import let_try_again
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
 # Constants that Hypothesis reads out of the modules loaded so far would depend on the tests that ran before.
@@ -81,26 +83,30 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_configure() -> None:
     """Keep what Python compiles, beside the sources and out of the repository: tests start hundreds of processes.
 
-    What is imported and collected stays, and is not looked through for what may go.
+    What is imported and collected stays, and is not looked through for what may go. A shell starts what is in its
+    background with SIGINT ignored; the processes that tests start, and end by SIGINT, would ignore it too.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests into their order, and skip emulation tests where they cannot run and nobody insists."""
+    """Put tests into their order; say which are tried again, and which are skipped since they cannot run here."""
     items[:] = _in_turn(items)
     if (divisor := config.getoption("examples_divisor")) < 1:
         raise pytest.UsageError(f"--examples-divisor: {divisor} is not 1 or more")
     if divisor != 1:
         divide_examples(items, divisor)
+    live = [item for item in items if _is_live(item)]
+    let_try_again(live)
     hindrance = _emulation_hindrance()
     if hindrance is None or is_all_required():
         return
-    for item in items:
-        if _is_live(item):
-            item.add_marker(pytest.mark.skip(reason=hindrance))
+    for item in live:
+        item.add_marker(pytest.mark.skip(reason=hindrance))
 
 
 @pytest.hookimpl(trylast=True)

@@ -22,6 +22,7 @@ from apps.dashboard.limits import ServerLimits
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.tally import RequestTally
+from apps.dashboard.workflow_runs import WorkflowFolder, WorkflowRuns
 from apps.exporters import controller_metrics
 from apps.exporters.metrics import FAMILIES
 from controller.config.json_schema import policy_schema, schema_text
@@ -151,6 +152,7 @@ def api_description() -> dict[str, Any]:
         partial(act, Path()),
         StaticFiles(),
         past=None,
+        runs=WorkflowRuns(WorkflowFolder(None), Path(), Path()),
         reads_need_token=False,
     )
     description: dict[str, Any] = api.openapi()

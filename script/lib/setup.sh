@@ -270,13 +270,14 @@ install_tcc() {
         apt-get install -y -q --no-install-recommends tcc >/dev/null </dev/null || say "no tcc: gcc compiles the cores"
 }
 
-# Builds the compiled cores without optimisation, and runs tests of those that all others need over them, properties with
-# a fifth of their examples: what holds of the sources is tried with all of them, and that machine code does the same shows
-# in fewer. VSRT_COMPILED_EXAMPLES_DIVISOR=1 tries all. Where tcc is, it makes the machine code, of what gcc has no
-# complaint about.
+# Builds the compiled cores without optimisation, and runs tests of those that all others need over them, and of scripts
+# that look at a controller which runs them. Properties have a fifth of their examples: what holds of the sources is tried
+# with all of them, and that machine code does the same shows in fewer. VSRT_COMPILED_EXAMPLES_DIVISOR=1 tries all. Where
+# tcc is, it makes the machine code, of what gcc has no complaint about.
 test_compiled() {
     local source="$TMPDIR/source" built="$TMPDIR/compiled" packages=(
-        admission membership rules snapshot unicast datapath packaging/test_compiled_modules.py
+        admission membership rules snapshot unicast datapath packaging/test_compiled_modules.py probes
+        openflow/test_functions_of_process.py cli/test_probe_guide.py
     )
     if ! command -v gcc >/dev/null; then
         say "no C compiler: leaving out the compiled cores"

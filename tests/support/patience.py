@@ -42,6 +42,17 @@ class Patience:
         assert had_s < self._wait_s, f"process {self._pid} had {had_s:.1f} s"
 
 
+class HeldUp:
+    """How long processes could have run since and had no processor, added up."""
+
+    def __init__(self, *pids: int) -> None:
+        self._before_s = {pid: kept_waiting_s(pid) for pid in pids}
+
+    def seconds(self) -> float:
+        """Return it as of now."""
+        return sum(max(0.0, kept_waiting_s(pid) - before_s) for pid, before_s in self._before_s.items())
+
+
 def wait_until(reached: Callable[[], Any], pid: int, wait_s: float) -> Any:
     """Wait until `reached` returns something true, and return that."""
     patience = Patience(pid, wait_s)

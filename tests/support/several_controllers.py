@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,30 @@ from apps.emulation import processes
 from apps.emulation.cluster import FABRIC, EmulatedCluster, EtcdServer, store_address, wait_that
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import EmulatedFabric
+from apps.emulation.processes import EmulationError
+from apps.status_client import query
 from controller.cluster.engine import KeyPage, PutKey, ReadPage, Silent, Transaction
 from controller.cluster.keys import Keys, Leader, read_present
+from patience import HeldUp
 from topology.graph import Graph, NodeKind
 
 GROUP = "239.1.1.1"
 RATE_BPS = 4e6
 SERVED_S = 5.0
-"""A join is served within a second on a quiet machine (docs/cluster.md); a busy one has this long."""
+"""A join is served within a second on a quiet machine (docs/cluster.md); a busy one has this long, and as long as
+processes that would serve it have no processor."""
 
-SETTLED_S = 30.0
+SETTLED_S = 60.0
+
+SLOW_STORE = ("engine-unreachable", "engine-unconfirmed")
+"""Why a controller refuses an order while the store's answers take longer than it waits."""
+
+VERSIONS: dict[str, dict[str, Any]] = {
+    "OpenFlow13": {},
+    "OpenFlow10": {"protocols": "OpenFlow10"},
+    "mixed": {"old_switches": ("s3",)},
+}
+"""Which switches of a fabric speak OpenFlow 1.3 and 1.0."""
 
 CUTS = "cuts"
 """The table of nftables that loses frames."""
@@ -57,6 +71,10 @@ class Clustered:
         self.cluster.wait_journal(lambda keys: {*ways, f"tree/{GROUP}"} <= keys)
         ends = 2 * self.fabric.switch_link_count()
         self.cluster.wait_hosts(lambda keys: sum(key.startswith("trunk/") for key in keys) == ends)
+        self.wait_connected()
+
+    def wait_connected(self) -> None:
+        """Wait until all controllers are members, and connected to all switches."""
         count = len(self.fabric.graph.switches())
         wait_that("all members are connected to all switches", lambda: self._are_connected(count), SETTLED_S)
 
@@ -94,8 +112,10 @@ class Clustered:
     def wait_received(self, host: str, within_s: float = SERVED_S) -> float:
         """Wait until a host receives the stream; return how long that took, in seconds."""
         begun_s = time.monotonic()
+        members = [member.pid for member in self.cluster.members.values() if member.running]
+        held_up = HeldUp(*members, self.fabric.ovs.vswitchd_pid)
         while not self.received(host):
-            assert time.monotonic() < begun_s + within_s, self.cluster.logs()
+            assert time.monotonic() < begun_s + within_s + held_up.seconds(), self.cluster.logs()
             time.sleep(0.01)
         return time.monotonic() - begun_s
 
@@ -135,6 +155,28 @@ class Clustered:
         wait_that(f"somebody leads all switches in an epoch above {above}", is_led, SETTLED_S)
         return found[0]
 
+    def wait_leads(self, name: str) -> Leader:
+        """Have a member lead that is connected to all switches, and wait until these are as it wants them.
+
+        On a machine where a controller stands still the lead goes on from it: whoever leads then is asked again.
+        """
+        self.wait_connected()
+        found: list[Leader] = []
+
+        def leads() -> bool:
+            leader = self.cluster.leader()
+            if leader is None:
+                return False
+            if leader.member == name:
+                found[:] = [leader]
+                return self._leads_all(self.cluster.members[name])
+            with suppress(OSError):  # who leads may begin anew meanwhile
+                query(self.cluster.members[leader.member].socket, {"do": "hand-over", "to": name})
+            return False
+
+        wait_that(f"{name} leads all switches", leads, SETTLED_S)
+        return found[0]
+
     def _leads_all(self, member: ControllerProcess) -> bool:
         """Tell whether a controller says that all switches are as it wants them; one that begins says nothing yet."""
         try:
@@ -143,6 +185,19 @@ class Clustered:
             return False
         count = len(self.fabric.graph.switches())
         return "error" not in status and status["in_sync"] and status["switches"] == count
+
+    def order(self, member: ControllerProcess, action: str, **asked: Any) -> Any:
+        """Return what a controller says once it has done something: the store of a busy machine may be slow."""
+        told: dict[str, Any] = {}
+
+        def is_done() -> bool:
+            told.clear()
+            told.update(query(member.socket, {"do": action, **asked}))
+            return told.get("reason") not in SLOW_STORE
+
+        wait_that(f"the store takes {action}", is_done, SETTLED_S)
+        assert "error" not in told, told
+        return told
 
     def kill_all(self) -> None:
         """End all controllers at once."""
@@ -197,8 +252,15 @@ def follower_name(net: Clustered) -> str:
 
 
 def vsrt(member: ControllerProcess, *words: str) -> str:
-    """Return what a command says of a controller."""
-    return processes.run(str(Path(sys.executable).parent / "vsrt"), *words, "--socket", str(member.socket))
+    """Return what a command says of a controller; while its store is slow, so that nothing is done, once it does."""
+    command = (str(Path(sys.executable).parent / "vsrt"), *words, "--socket", str(member.socket))
+    give_up_s = time.monotonic() + SETTLED_S
+    while True:
+        try:
+            return processes.run(*command)
+        except EmulationError as error:
+            if "does not answer: nothing was done" not in str(error) or time.monotonic() > give_up_s:
+                raise
 
 
 def beside_of(pid: int) -> list[int]:

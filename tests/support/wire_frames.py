@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import pack
+from zlib import crc32
 
 from controller.rules.evaluate import Fields
 from controller.wire.addresses import MLDV2_ROUTERS, parse_ip, parse_mac, solicited_node
@@ -144,10 +145,12 @@ def fields_of(frame: bytes) -> Fields:
         inner = fields_of(frame[:12] + frame[16:])
         return inner._replace(vlan_ids=(int.from_bytes(frame[14:16], "big") & 0xFFF, *inner.vlan_ids))
     if eth_type == 0x0800:
-        return Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
+        own = Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
+        return own._replace(flow=crc32(frame[26:38])) if frame[23] == 17 else own
     proto = frame[20]
     start = 54
     if proto == 0:
         proto, start = frame[54], 62
     icmpv6_type = frame[start] if proto == 58 else None
-    return Fields(frame[:6], frame[6:12], eth_type, proto, frame[22:38], frame[38:54], icmpv6_type)
+    flow = crc32(frame[22:54] + frame[start : start + 4]) if proto == 17 else 0
+    return Fields(frame[:6], frame[6:12], eth_type, proto, frame[22:38], frame[38:54], icmpv6_type, flow=flow)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from patience import Patience, end_of, kept_waiting_s, wait_until
+from patience import HeldUp, Patience, end_of, kept_waiting_s, wait_until
 
 
 def python(code: str) -> subprocess.Popen[str]:
@@ -43,6 +43,14 @@ def test_waiting_for_a_processor_does_not_count(crowd: list[subprocess.Popen[str
     patience, before_s = Patience(crowd[0].pid, 0.5), kept_waiting_s(crowd[0].pid)
     while kept_waiting_s(crowd[0].pid) < before_s + 0.6:
         patience.check()
+
+
+def test_processes_that_were_held_up_are_told_of_since_the_begin(crowd: list[subprocess.Popen[str]]) -> None:
+    wait_until(lambda: min(kept_waiting_s(process.pid) for process in crowd) > 0.2, crowd[0].pid, 60)
+    one, all_of_them = HeldUp(crowd[0].pid), HeldUp(*(process.pid for process in crowd))
+    assert one.seconds() < kept_waiting_s(crowd[0].pid)
+    wait_until(lambda: one.seconds() > 0.3, crowd[0].pid, 60)
+    assert all_of_them.seconds() > one.seconds()
 
 
 def test_those_that_a_process_began_count_with_it() -> None:
