@@ -1,11 +1,15 @@
-"""Series whose category is known: what share of them is told rightly, and the figures that the formulas must give."""
+"""Series whose category is known: what share of them is told rightly, and the figures that the formulas must give.
+
+With `--sensitivity` each constant that decides a category is changed by itself, and the share told instead.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -28,6 +32,20 @@ AT_S = 1.7e9 // DAY_S * DAY_S + INTERVAL_S * ROW.astype(np.float64)
 DAY = AT_S / DAY_S % 1
 WEEKDAY = AT_S // DAY_S % 7 < 5
 FIGURE_POINTS = 20_000
+FACTORS = (0.5, 0.75, 0.9, 1.1, 1.25, 1.5)
+LOST_SHARE = 0.2
+"""Kinds of which more than so many are told wrongly by some value are named."""
+
+DECISIVE = (
+    *("closeness", "quality_pct", "min_similarity_pct", "peak_tolerance_pct", "outlier_quantile"),
+    *("smoothing_points", "multinomial_max_values", "multinomial_min_frequent", "multinomial_h1_pct"),
+    *("multinomial_h2_pct", "multinomial_h3_pct", "transient_stay", "transient_between"),
+    *("transient_between_density", "transient_parts", "transient_min_between", "transient_min_share"),
+    *("transient_max_modes", "transient_hole_pct", "transient_epsilon", "semi_constant_outlier_pct"),
+    *("semi_constant_recent_share", "trend_pct", "trend_fit", "trend_recent_share", "hole_factor"),
+    *("dense_max_gap_pct", "corrupted_gap_pct", "density_epsilon", "stability_pct", "variability_pct"),
+)
+"""Settings that decide a category or a period."""
 
 
 class Kind(NamedTuple):
@@ -124,6 +142,45 @@ def judge(count: int, jobs: int, seed: int) -> dict[str, dict[str, object]]:
     return found
 
 
+def sensitivity(count: int, jobs: int, seed: int) -> dict[str, list[object]]:
+    """Return what is told rightly, category and period, as each constant is a multiple of its default.
+
+    A row has the default, the share of all series for each of `FACTORS`, "-" where the constant may not be that, and
+    the kinds that are told wrongly most.
+    """
+    series: list[Points] = []
+    kinds: list[str] = []
+    for number, (name, kind) in enumerate(KINDS.items()):
+        series += [kind.draw(np.random.default_rng((seed, number, draw))) for draw in range(count)]
+        kinds += [name] * count
+    rows: dict[str, list[object]] = {}
+    for constant in DECISIVE:
+        default = getattr(Settings(), constant)
+        row: list[object] = [default]
+        lost: dict[str, int] = {}
+        for factor in FACTORS:
+            value: Any = round(factor * default) if isinstance(default, int) else factor * default
+            try:
+                settings = replace(Settings(), **{constant: value})
+            except ValueError:
+                row.append("-")
+                continue
+            told = fit_many(series, settings, on_cores(jobs))
+            wrong = [name for name, one in zip(kinds, told, strict=True) if not _is_right(KINDS[name], one)]
+            row.append(1 - len(wrong) / len(series))
+            for name in wrong:
+                lost[name] = max(lost.get(name, 0), wrong.count(name))
+        most = sorted(lost, key=lambda name: -lost[name])
+        row.append(", ".join(name for name in most[:2] if lost[name] > LOST_SHARE * count) or "-")
+        rows[constant] = row
+    return rows
+
+
+def _is_right(kind: Kind, told: Any) -> bool:
+    named = f"{told.category}: {told.kind}" if ":" in kind.category else told.category
+    return named == kind.category and (not kind.period_s or told.period_s == kind.period_s)
+
+
 def figures(count: int, seed: int) -> Iterator[tuple[str, str, Summary]]:
     """Yield what the formulas give for series whose figure is known: what, the figure, and the one found."""
     rngs = [np.random.default_rng((seed, draw)) for draw in range(count)]
@@ -151,8 +208,17 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sensitivity", action="store_true", help="change each constant by itself")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.sensitivity:
+        rows = sensitivity(args.count, args.jobs, args.seed)
+        if args.json:
+            print_json(rows)
+        else:
+            heads = ("constant", "default", *(f"x {factor:g}" for factor in FACTORS), "mostly lost")
+            print_table(heads, [(name, *row) for name, row in rows.items()])
+        return
     judged = judge(args.count, args.jobs, args.seed)
     measured = list(figures(min(args.count, 20), args.seed))
     if args.json:

@@ -41,6 +41,9 @@ it counts in terms of its own largest in training, of the members' median, where
 CONSTANTS: dict[str, tuple[object, tuple[float, ...]]] = {
     "KEPT_WINDOWS": (past, (32, 64, 128, 256)),
     "KEPT_QUANTILES": (past, (4, 12, 24)),
+    "LEVEL_S": (past, (43_200, 86_400, 172_800)),
+    "LEVEL_STEPS": (past, (6, 24, 96)),
+    "LEVEL_SAMPLES": (past, (24, 96, 288)),
     "BIN_FLOOR": (scoring, (0.01, 0.03, 0.1, 0.3, 1)),
     "THRESHOLD_FLOOR": (scoring, (0, 0.1, 0.25, 0.5, 1)),
     "SMALLEST_THRESHOLD_BINS": (scoring, (0.3, 1, 3)),
@@ -169,7 +172,7 @@ def main() -> int:
     """Print a row for each constant and value."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="each of these and the following are judged")
-    parser.add_argument("--runs", type=int, default=4, help="groups of servers from each seed on")
+    parser.add_argument("--runs", type=int, default=4, help="groups of servers from each seed on; 0: none")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of ASD, judged beside")
     parser.add_argument("--halves", action="store_true", help="judge each half of the servers of ASD by itself too")
     parser.add_argument("--fabric", type=Path, metavar="DIR", help="folder of the routers, judged beside")
@@ -177,7 +180,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="CONSTANT", choices=ranges, help="these alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    collections = [f"seeds {seed}-{seed + arguments.runs - 1}" for seed in arguments.seed]
+    seeds = arguments.seed if arguments.runs else ()
+    collections = [f"seeds {seed}-{seed + arguments.runs - 1}" for seed in seeds]
     halves = ("", f"{HALF}1", f"{HALF}2") if arguments.halves else ("",)
     collections += [f"{arguments.data}{half}" for half in halves] if arguments.data is not None else []
     todo = [(name, value) for name in arguments.only or ranges for value in ranges[name]]

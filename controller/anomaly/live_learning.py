@@ -13,6 +13,7 @@ from controller.anomaly.live_metrics import METRICS_AT_MOST, Metric, MetricSubje
 from controller.anomaly.live_windows import GroupSettings
 from controller.anomaly.peers.combination import combined
 from controller.anomaly.peers.distances import bin_sizes, reference_distance, sorted_windows
+from controller.anomaly.peers.moves import Moves, moved
 from controller.anomaly.peers.scoring import (
     BIN_FLOOR,
     DISTANCE_FORMS,
@@ -171,14 +172,16 @@ class Learning:
             measured = self._measure(group, column, metric, rows, samples)
             distances.append((column, samples, measured))
             limits = self._limits(settings, column, metric, rows)
-            peers = self._peers if metric.kind is not MetricSubject.LOAD else self._peers_of_loads
-            score = scored(measured, peers, limits).peers[0]
+            is_load = metric.kind is MetricSubject.LOAD
+            peers = self._peers_of_loads if is_load else self._peers
+            own = self._own_past(settings, column, rows, measured, limits, peers.margin)
+            if is_load:
+                measured = measured._replace(moves=self._moves(settings, column, rows, samples, own))
+            score = scored(measured, peers, limits, is_throughput=is_load).peers[0]
             if metric.kind in _ONE_SIDED:
                 score = _of_the_worse(score, samples[0])
             elif settings.own_history:
-                score = held_to_own_past(
-                    score, self._own_past(settings, column, rows, measured, limits, peers.margin)
-                )
+                score = held_to_own_past(score, own)
             score[self.windows[rows, column] < _least_windows(settings, metric)] = np.nan
             scores[:, column] = score
             yield
@@ -205,19 +208,30 @@ class Learning:
 
     # One metric of one window.
 
+    def _moves(self, settings: Anomaly, column: int, rows: Rows, samples: Floats, own: Floats) -> Moves:
+        """Return what moved between members, (1, members), of which those are concerned that did what they never did.
+
+        That is further from their own past than its threshold, for the quantiles kept are means of those of windows.
+        """
+        reference = self.reference[rows, column, : settings.window_samples].astype(np.float64)
+        reference[~(own > 1)] = np.nan
+        return moved(samples.mean(axis=2), reference)
+
     def _measure(self, group: str, column: int, metric: Metric, rows: Rows, samples: Floats) -> Distances:
         """Return distances, (1, members)."""
         settings = self.groups.of(group)
         reference = self.reference[rows, column, : settings.window_samples].astype(np.float64)
         reference[self.windows[rows, column] == 0] = np.nan
-        if settings.offsets == "remove":
-            middle = np.nan_to_num(reference[:, settings.window_samples // 2, None])
-            samples, reference = samples - middle, reference - middle
-        size = bin_sizes(samples, settings.bins_max, small_group=SMALL_GROUP if settings.leave_one_out else 0)
-        learnt = self._bins.setdefault((group, metric.name), [])
         least = getattr(settings.least, metric.least)
         if metric.kind is MetricSubject.LOAD and not np.isnan(samples).all():
             least = max(least, LOAD_RESOLUTION * abs(float(np.nanmedian(samples))))
+        offsets = None
+        if settings.offsets == "remove":
+            offsets = np.nan_to_num(reference[:, settings.window_samples // 2])
+            samples, reference = samples - offsets[:, None], reference - offsets[:, None]
+        small_group = SMALL_GROUP if settings.leave_one_out else 0
+        size = bin_sizes(samples, settings.bins_max, small_group=small_group, offsets=offsets)
+        learnt = self._bins.setdefault((group, metric.name), [])
         if len(learnt) < settings.learning_windows and not np.isnan(size[0]):
             learnt.append(max(float(size[0]), least))
         usual = float(np.median(learnt)) if learnt else least

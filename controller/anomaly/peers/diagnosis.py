@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from controller.anomaly.peers.combination import combined, kind_of, verdict
 from controller.anomaly.peers.incidents import SILENT_SHARE, Faulty, PeerMember, told_once
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
-from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, known_before_s, rates, resample
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, known_before_s, rates, resample, resolution
 from controller.anomaly.peers.scoring import (
     Distances,
     Learnt,
@@ -33,8 +33,6 @@ Floats = NDArray[np.float64]
 VALUES_AT_MOST = 1 << 27
 """Values of a metric in one group: one wrong time among the samples could ask for any number."""
 DAY_S = 86_400
-WHOLE_NUMBER = 1.0
-"""Rates, loads and latencies that are written as whole numbers are rounded: less than one is not told apart."""
 NEWCOMERS = "new in "
 """In front of the name of a group, the group of those that came after training."""
 SMALL_GROUP = 10
@@ -199,7 +197,8 @@ def diagnose(
                 if before is None
                 else before.limits
             )
-            witnesses[metric] = scored(distances, settings, limits)
+            of_traffic = kind_of(metric) == "throughput"
+            witnesses[metric] = scored(distances, settings, limits, is_throughput=of_traffic)
             if fault_free is not None and group not in new and distances.learnt is not None:
                 learnt[group, metric] = Trained(tuple(members[group]), counted, distances.learnt, limits)
         found.append(_group(group, members[group], witnesses, settings, judged, len(ends_s)))
@@ -316,10 +315,10 @@ def _measure(work: GroupMetric) -> Measured:
     if window_count(grid.cells, settings) == 0:
         nothing = np.empty((0, len(work.members)))
         return Measured(Distances(nothing, nothing), counted)
-    rounded = not counted and kind_of(work.metric) != "other" and is_whole(of_metric.values())
-    resolution = WHOLE_NUMBER if rounded else 0.0
+    is_rounded = not counted and kind_of(work.metric) != "other"
+    step = resolution(of_metric.values()) if is_rounded else 0.0
     first_s = float(grid.ends_s[0]) - settings.interval_s
-    return Measured(measure(values, settings, work.fault_free, learnt, resolution, first_s), counted)
+    return Measured(measure(values, settings, work.fault_free, learnt, step, first_s), counted)
 
 
 def _pooled(measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]) -> dict[str, float]:

@@ -23,6 +23,7 @@ WORTH_COMPILING = 1 << 24
 LEVEL_RESOLUTION = 1e-3
 """Bins are not finer than this share of the members' level: less is noise of idle or constant series."""
 SMALLEST_BIN = 1e-9
+"""The same where the level is zero, as a share of the largest value that is known of the metric."""
 
 
 def sorted_windows(values: Floats, window: int, shift: int, first: int = 0, last: int | None = None) -> Floats:
@@ -56,11 +57,18 @@ def sorted_windows(values: Floats, window: int, shift: int, first: int = 0, last
     return found
 
 
-def bin_sizes(samples: Floats, bins_max: int, *, small_group: int = 0) -> Floats:
+def bin_sizes(
+    samples: Floats,
+    bins_max: int,
+    *,
+    small_group: int = 0,
+    least: float = SMALLEST_BIN,
+    offsets: Floats | None = None,
+) -> Floats:
     """Return the Freedman-Diaconis bin size of each window over the samples of all members.
 
     2 IQR(x) WinSize^(-1/3), and large enough for `bins_max` bins over the range of x; at least one thousandth of the
-    median of x, so that idle and constant series have a size.
+    median of x, so that constant series have a size.
 
     Parameters
     ----------
@@ -71,6 +79,10 @@ def bin_sizes(samples: Floats, bins_max: int, *, small_group: int = 0) -> Floats
     small_group : int
         Take the smallest size that any one member less gives, in groups of two to so many: there one that is far off
         widens the IQR so much that it hides itself.
+    least : float
+        What no size is below, so that idle series have one.
+    offsets : NDArray[np.float64], optional
+        (members,), what was taken off the samples: the level, of which no size is below a thousandth, has it.
 
     Returns
     -------
@@ -84,7 +96,10 @@ def bin_sizes(samples: Floats, bins_max: int, *, small_group: int = 0) -> Floats
         kept = [np.delete(samples, member, axis=1).reshape(windows, -1) for member in range(members)]
         by_rule = np.fmin.reduce([_spread(others).iqr for others in kept])
     sizes = np.maximum(2 * by_rule * window ** (-1 / 3), spread.range / bins_max)
-    return np.asarray(np.maximum(sizes, np.maximum(np.abs(spread.median) * LEVEL_RESOLUTION, SMALLEST_BIN)))
+    level = spread.median
+    if offsets is not None:
+        level = _spread((samples + offsets[:, None]).reshape(windows, -1)).median
+    return np.asarray(np.maximum(sizes, np.maximum(np.abs(level) * LEVEL_RESOLUTION, least)))
 
 
 class _Spread(NamedTuple):

@@ -15,6 +15,12 @@ from controller.anomaly.series import OrderedSeries, usual_interval_s
 GAP_INTERVALS = 3.0
 """A longer step than this many usual ones is a gap: what happened in it is not known."""
 RISES_OF_A_COUNTER = 3
+ROUNDING = 8 * np.finfo(np.float64).eps
+"""Values that differ by no more than this share of themselves are the same: they were scaled, and rounded again."""
+HAIR = 1e-9
+"""See `resolution`."""
+EDGE_S = 1e-6
+"""A sample that is taken so shortly after the end of a cell is taken at it: epoch seconds are hardly finer."""
 
 
 class Grid(NamedTuple):
@@ -46,6 +52,9 @@ def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
     """Return the mean of a series over each cell, by sampling its cumulative sum.
 
     A sample stands for the time since the one before it, as sysstat's rates do; after a gap, for the usual interval.
+    It counts as a whole in the cell in which it was taken, so that no cell with a sample of its own holds what was
+    seen only after it ended: a fault would otherwise be seen before it began. A cell in which none was taken is a
+    part of the time of the next one.
 
     Parameters
     ----------
@@ -70,15 +79,18 @@ def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
     steps = np.diff(at_s, prepend=at_s[0] - usual_s)
     known_s = np.where(steps > GAP_INTERVALS * usual_s, usual_s, steps)
     times = np.stack([at_s - known_s, at_s], axis=1).ravel()
-    zeros = np.zeros(len(at_s))
-    middle = float(np.median(values))
-    summed = np.cumsum(np.stack([zeros, (values - middle) * known_s], axis=1).ravel())
-    covered = np.cumsum(np.stack([zeros, known_s], axis=1).ravel())
+    covered = np.cumsum(np.stack([np.zeros(len(at_s)), known_s], axis=1).ravel())
     edges = grid.start_s + grid.interval_s * np.arange(grid.cells + 1)
-    time_known = np.diff(np.interp(edges, times, covered))
-    total = np.diff(np.interp(edges, times, summed))
-    enough = time_known >= grid.interval_s / 2
-    return np.where(enough, np.divide(total, time_known, out=np.zeros(grid.cells), where=enough) + middle, np.nan)
+    enough = np.diff(np.interp(edges, times, covered)) >= grid.interval_s / 2
+    middle = float(np.median(values))
+    before = np.searchsorted(at_s, edges + EDGE_S, side="right")
+    taken = np.diff(before) > 0
+    total, time_s = (
+        np.diff(np.concatenate([[0.0], np.cumsum(each)])[before]) for each in ((values - middle) * known_s, known_s)
+    )
+    means = np.divide(total, time_s, out=np.zeros(grid.cells), where=taken) + middle
+    following = values[np.minimum(before[1:], len(values) - 1)]
+    return np.where(enough, np.where(taken, means, following), np.nan)
 
 
 def is_counter(metric: str, group: Sequence[OrderedSeries]) -> bool:
@@ -98,6 +110,19 @@ def is_counter(metric: str, group: Sequence[OrderedSeries]) -> bool:
 def is_whole(group: Iterable[OrderedSeries]) -> bool:
     """Say whether the series of one metric hold whole numbers alone."""
     return all(bool(np.all(series.values == np.rint(series.values))) for series in group)
+
+
+def resolution(group: Iterable[OrderedSeries]) -> float:
+    """Return how far off the values of a metric may be for being rounded: half of the step from one to the next.
+
+    The step is the least difference of two values of any member, so that it is the same in any unit; what was never
+    seen to change has none, and 0 is returned. It is a hair more than half, so that what is as far off as that is
+    not further off in another unit.
+    """
+    values = np.unique(np.concatenate([np.empty(0), *(series.values for series in group)]))
+    steps = np.diff(values)
+    steps = steps[steps > ROUNDING * np.maximum(np.abs(values[:-1]), np.abs(values[1:]))]
+    return float(steps.min()) / 2 * (1 + HAIR) if len(steps) else 0.0
 
 
 def rates(series: OrderedSeries) -> OrderedSeries:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from controller.anomaly.peers.distances import (
     SMALL_GROUP,
+    SMALLEST_BIN,
     bin_sizes,
     binned_distances,
     majority_distance,
@@ -19,7 +20,8 @@ from controller.anomaly.peers.distances import (
     reference_distance,
     sorted_windows,
 )
-from controller.anomaly.peers.past import OwnPast, nearest_distance, own_past
+from controller.anomaly.peers.moves import Moves, blamed_by_way, moved
+from controller.anomaly.peers.past import OwnPast, least_difference, levelled, nearest_distance, own_past, usual_sizes
 from controller.anomaly.peers.resample import moving_average
 from controller.anomaly.peers.settings import Form, PeerSettings, Scope
 
@@ -30,6 +32,8 @@ DISTANCES_AT_ONCE = 1 << 21
 """Bounds the memory of a group: windows are taken so many pair distances at a time."""
 BIN_FLOOR = 0.1
 """Bins are no smaller than this share of the usual size in training."""
+USUAL_PCT = 10
+"""Without a training period what is usual for a member is its lowest tenth: a fault may last for most of the rest."""
 THRESHOLD_FLOOR = 0.25
 """A threshold is no smaller than this share of the median of its group's, ..."""
 SMALLEST_THRESHOLD_BINS = 1.0
@@ -56,26 +60,34 @@ class Learnt(NamedTuple):
     """The median of the bin sizes; NaN without any."""
     past: OwnPast
     """Windows of each member, where there were enough."""
+    levelled_past: OwnPast
+    """The same windows beside the level of the day before, see `levelled`."""
 
 
 class Distances(NamedTuple):
     """How far each member is from its peers and from its own past, in bins, (windows, members); NaN where unknown.
 
     From its own past is from the nearest window of it; where that was seen in too few, from all of it taken together.
+    `levelled` is from the nearest where both are seen beside the level of the day before, in least differences.
     """
 
     peers: Floats
-    """The largest threshold that more than half of the pairwise distances pass."""
+    """The largest threshold that more than half of the pairwise distances pass; without a training period what of it
+    is beyond the usual, see `beyond_usual`."""
     own: Floats
     learnt: Learnt | None = None
     """What the distances were taken with."""
+    levelled: Floats | None = None
+    moves: Moves | None = None
+    """What moved between members; it counts where the metric is taken for throughput, see `scored`."""
 
 
 class Thresholds(NamedTuple):
-    """From which distances on, in bins, a member is anomalous, (members,) each: to its peers and to its own past."""
+    """From which distances on a member is anomalous, (members,): to its peers, and both ways to its own past."""
 
     peers: Floats
     own: Floats
+    levelled: Floats | None = None
 
 
 class Witnesses(NamedTuple):
@@ -84,7 +96,8 @@ class Witnesses(NamedTuple):
     peers: Floats
     """How unlike its peers it is, and blamed where most of them changed, see `with_second_witness`."""
     own: Floats
-    """How unlike anything that it ever did, beyond what its peers share; NaN without a past of windows."""
+    """How unlike anything that it ever did, beyond what its peers share, as it is and beside the level of the day
+    before: the lower counts, so that a level that drifts is no fault. NaN without a past of windows."""
 
     @property
     def together(self) -> Floats:
@@ -143,6 +156,7 @@ def measure(
     """
     smoothed = moving_average(values, settings.smoothing_samples)
     windows = window_count(values.shape[1], settings)
+    is_untrained = training is None and learnt is None
     fault_free = np.ones(windows, np.bool_) if training is None else training
     shift_s = settings.shift_samples * settings.interval_s
     ends_s: Floats = np.asarray(first_s + settings.window_s + np.arange(windows) * shift_s, np.float64)
@@ -153,23 +167,36 @@ def measure(
     else:
         known, past = learnt.reference, learnt.past
     reference, compared = known, past
+    largest = float(np.abs(smoothed[~np.isnan(smoothed)]).max(initial=0.0)) or 1.0
+    unshifted = smoothed
+    offset = np.zeros(len(known))
     if settings.offsets == "remove":
-        middle = known[:, known.shape[1] // 2, None]
+        middle = known[:, known.shape[1] // 2]
         offset = np.where(np.isnan(middle), 0.0, middle)
-        smoothed, reference = smoothed - offset, known - offset
-        compared = past._replace(quantiles=past.quantiles - offset)
-    sizes = _bin_sizes(smoothed, windows, settings)
-    sizes = np.where(np.isnan(sizes), sizes, np.fmax(sizes, resolution))
+        smoothed, reference = smoothed - offset[:, None], known - offset[:, None]
+        compared = past._replace(quantiles=past.quantiles - offset[:, None])
+    sizes = _bin_sizes(smoothed, windows, settings, max(resolution, SMALLEST_BIN * largest), offset)
+    usual = sizes[fault_free & ~np.isnan(sizes)]
+    usual_bin = learnt.usual_bin if learnt is not None else float(np.median(usual)) if len(usual) else float("nan")
+    much = usual_sizes(known, usual_bin)
+    beside = levelled(unshifted, known, much, settings) if past.is_known.any() else None
     if learnt is None:
-        usual = sizes[fault_free & ~np.isnan(sizes)]
-        learnt = Learnt(known, float(np.median(usual)) if len(usual) else float("nan"), past)
-    peers, own, near = np.full((3, windows, smoothed.shape[0]), np.nan)
+        levelled_past = past if beside is None else own_past(beside, of_training, ends_s, settings)
+        learnt = Learnt(known, usual_bin, past, levelled_past)
+    peers, own, near, far, level = np.full((5, windows, smoothed.shape[0]), np.nan)
     sizes = np.fmax(sizes, BIN_FLOOR * learnt.usual_bin)
     for block, samples in _blocks(smoothed, windows, settings):
         peers[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
         own[block] = reference_distance(samples, reference) / learnt.usual_bin
+        level[block] = samples.mean(axis=-1) + offset
         near[block] = nearest_distance(samples, ends_s[block], compared, settings.window_s) / learnt.usual_bin
-    return Distances(peers, np.where(past.is_known, near, own), learnt)
+    if is_untrained:
+        peers = beyond_usual(peers)
+    if beside is not None:
+        least = least_difference(much, resolution)
+        for block, samples in _blocks(beside, windows, settings):
+            far[block] = nearest_distance(samples, ends_s[block], learnt.levelled_past, settings.window_s) / least
+    return Distances(peers, np.where(past.is_known, near, own), learnt, far, moved(level, known))
 
 
 def threshold_of(
@@ -180,7 +207,8 @@ def threshold_of(
         peers = thresholds(distances.peers, training, settings.scope)
     else:
         peers = np.full(distances.peers.shape[1], pooled)
-    return Thresholds(peers, thresholds(distances.own, training, "member"))
+    beside = None if distances.levelled is None else thresholds(distances.levelled, training, "member")
+    return Thresholds(peers, thresholds(distances.own, training, "member"), beside)
 
 
 def rated(
@@ -190,18 +218,28 @@ def rated(
     return scored(distances, settings, threshold_of(distances, settings, training, pooled)).together
 
 
-def scored(distances: Distances, settings: PeerSettings, limits: Thresholds) -> Witnesses:
+def scored(
+    distances: Distances, settings: PeerSettings, limits: Thresholds, *, is_throughput: bool = False
+) -> Witnesses:
     """Return distances as multiples of their thresholds.
 
     Dividing keeps the decision of Kasick et al.: above 1 where more than half of the pairwise distances pass the
-    threshold.
+    threshold. Of throughput it counts which way members changed, see `moved`.
     """
     peers = np.asarray(distances.peers / (limits.peers * settings.margin))
     if not settings.own_history:
         return Witnesses(peers, np.full_like(peers, np.nan))
     own = distances.own / (limits.own * settings.margin)
     known = np.zeros(own.shape[1], np.bool_) if distances.learnt is None else distances.learnt.past.is_known
-    return Witnesses(with_second_witness(peers, own), np.where(known, beyond_shared(own), np.nan))
+    unlike, alone = beyond_shared(own), own
+    if distances.levelled is not None and limits.levelled is not None:
+        levelled_own = distances.levelled / (limits.levelled * settings.margin)
+        unlike, alone = np.fmin(unlike, beyond_shared(levelled_own)), np.fmin(own, levelled_own)
+    blamed = with_second_witness(peers, own)
+    if is_throughput and distances.moves is not None:
+        way = distances.moves
+        blamed, unlike = blamed_by_way(blamed, own, way), blamed_by_way(unlike, alone, way)
+    return Witnesses(blamed, np.where(known & ~np.isnan(own), unlike, np.nan))
 
 
 def _reference(smoothed: Floats, fault_free: Flags, settings: PeerSettings) -> Floats:
@@ -233,10 +271,12 @@ def _blocks(smoothed: Floats, windows: int, settings: PeerSettings) -> Iterator[
         )
 
 
-def _bin_sizes(smoothed: Floats, windows: int, settings: PeerSettings) -> Floats:
+def _bin_sizes(smoothed: Floats, windows: int, settings: PeerSettings, least: float, offset: Floats) -> Floats:
     sizes = np.full(windows, np.nan)
+    small_group = SMALL_GROUP if settings.leave_one_out else 0
+    offsets = offset if offset.any() else None
     for block, samples in _blocks(smoothed, windows, settings):
-        sizes[block] = bin_sizes(samples, settings.bins_max, small_group=SMALL_GROUP if settings.leave_one_out else 0)
+        sizes[block] = bin_sizes(samples, settings.bins_max, small_group=small_group, least=least, offsets=offsets)
     return sizes
 
 
@@ -264,6 +304,18 @@ def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats
     return np.asarray(np.maximum(found, max(SMALLEST_THRESHOLD_BINS, THRESHOLD_FLOOR * middle)))
 
 
+def beyond_usual(distance: Floats) -> Floats:
+    """Return how much further members are from their peers than they usually are, (windows, members).
+
+    Members that always differ are at their own fence at all times where nothing but their windows tells what is
+    usual. The mean over metrics would then be close to 1 already, and one metric that is out decide for hundreds.
+    """
+    usual = np.full(distance.shape[1], np.nan)
+    there = ~np.isnan(distance).all(axis=0)
+    usual[there] = np.nanpercentile(distance[:, there], USUAL_PCT, axis=0)
+    return np.asarray(np.maximum(distance - usual, 0.0))
+
+
 def fences(distance: Floats) -> Floats:
     """Return what the distances of each member, (windows, members), pass only when something is wrong: (members,).
 
@@ -277,7 +329,7 @@ def fences(distance: Floats) -> Floats:
         known = distance[:, member]
         known = known[~np.isnan(known)]
         if len(known):
-            low[member], lower, upper = np.percentile(known, (10, 25, 75))
+            low[member], lower, upper = np.percentile(known, (USUAL_PCT, 25, 75))
             fence[member] = min(known.max(), upper + 3 * (upper - lower))
     spreads = (fence - low)[~np.isnan(fence)]
     if not len(spreads):
@@ -286,12 +338,12 @@ def fences(distance: Floats) -> Floats:
 
 
 def with_second_witness(peers: Floats, own: Floats) -> Floats:
-    """Return scores in which a majority that changed is blamed, not the few that stayed as they were.
+    """Return scores in which half of a group that changed is blamed, not those that stayed as they were.
 
-    Where more than half of the members that are there behave unlike their own past, and a member that is unlike its
-    peers behaves as in its past, the majority is at fault: those that changed get the higher score of both witnesses,
-    the others that of their own history. So it is between two, of whom the distance cannot say which one is at fault:
-    the one that changed. A member without peers has its own history alone.
+    Where half of the members that are there, or more, behave unlike their own past, and a member that is unlike its
+    peers behaves as in its past, those that changed are at fault: they get the higher score of both witnesses, the
+    others that of their own history. Between two halves the distance cannot say which one is at fault. A member
+    without peers has its own history alone.
 
     Parameters
     ----------
@@ -306,9 +358,9 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
     there = ~np.isnan(own)
     changed = own > 1
     members, of_them = there.sum(axis=1), changed.sum(axis=1)
-    majority = (of_them * 2 > members) | ((members == 2) & (of_them == 1))
+    changed_enough = (of_them * 2 >= members) & (of_them > 0)
     accused_unchanged = ((peers > 1) & ~changed & there).any(axis=1)
-    use_own = (majority & accused_unchanged)[:, None] & there
+    use_own = (changed_enough & accused_unchanged)[:, None] & there
     blamed = np.where(changed, np.fmax(peers, own), own)
     return np.where(np.isnan(peers), own, np.where(use_own, blamed, peers))
 

@@ -29,9 +29,10 @@ class Trained(NamedTuple):
         if unknown is not None:
             raise MismatchError(f"member: {unknown!r} was not there in training")
         rows = np.array([place[member] for member in members], np.int64)
-        past = self.learnt.past._replace(quantiles=self.learnt.past.quantiles[:, rows])
-        learnt = self.learnt._replace(reference=self.learnt.reference[rows], past=past)
-        return Trained(tuple(members), self.is_counter, learnt, Thresholds(*(limit[rows] for limit in self.limits)))
+        known = self.learnt
+        learnt = Learnt(known.reference[rows], known.usual_bin, known.past.of(rows), known.levelled_past.of(rows))
+        limits = Thresholds(*(None if limit is None else limit[rows] for limit in self.limits))  # type: ignore[arg-type]
+        return Trained(tuple(members), self.is_counter, learnt, limits)
 
 
 Training = Mapping[tuple[str, str], Trained]

@@ -43,7 +43,7 @@ def by_metric(learning: Learning, values: Floats) -> Floats:
 
 
 def judgement(learning: Learning, values: Floats) -> Judgement:
-    judging = learning.judge("peers", PORT_METRICS, np.arange(MEMBERS), values)
+    judging = learning.judge("peers", PORT_METRICS, np.arange(values.shape[1]), values)
     while True:
         try:
             next(judging)
@@ -140,17 +140,49 @@ def test_one_far_off_does_not_hide_itself_in_the_bins_of_a_group_of_few(members:
     learning = Learning(settings(48))
     learning.fit(members)
     rng = np.random.default_rng(4)
-    found = np.zeros(members)
-    for number in range(61):
-        values = np.full((len(PORT_METRICS), members, WINDOW), np.nan)
-        values[LOAD] = 20 + 4 * rng.standard_normal((members, WINDOW))
-        if number == 60:
-            values[LOAD, 1] *= 3
-        judging = learning.judge("peers", PORT_METRICS, np.arange(members), values)
-        while True:
-            try:
-                next(judging)
-            except StopIteration as end:
-                found = end.value.overall
-                break
-    assert np.flatnonzero(found > 2).tolist() == [1]
+    for _ in range(60):
+        scores(learning, loads(rng, members))
+    values = loads(rng, members)
+    values[LOAD, 1] *= 3
+    assert np.flatnonzero(scores(learning, values) > 2).tolist() == [1]
+
+
+def loads(rng: np.random.Generator, members: int) -> Floats:
+    """Values of ports that carry the same, but for noise."""
+    values = np.full((len(PORT_METRICS), members, WINDOW), np.nan)
+    values[LOAD] = 20 + 4 * rng.standard_normal((members, WINDOW))
+    return values
+
+
+def of_a_moved_load(members: int, silent: int, windows: int = 60) -> list[int]:
+    """Return who is suspected where the first ports fall silent and the others carry what these carried."""
+    learning = Learning(settings(48))
+    learning.fit(members)
+    rng = np.random.default_rng(5)
+    for _ in range(windows):
+        scores(learning, loads(rng, members))
+    values = loads(rng, members)
+    values[LOAD, silent:] += 20 * silent / (members - silent)
+    values[LOAD, :silent] = 0.0
+    found: list[int] = np.flatnonzero(by_metric(learning, values)[:, LOAD] > 1).tolist()
+    return found
+
+
+@pytest.mark.parametrize(("members", "silent"), [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3), (5, 4), (6, 4)])
+def test_ports_that_lost_their_load_are_suspected_and_not_those_that_took_it_over(members: int, silent: int):
+    assert of_a_moved_load(members, silent) == list(range(silent))
+
+
+def test_which_way_load_went_counts_from_when_the_own_past_is_a_witness():
+    assert of_a_moved_load(4, 3, windows=47) == [3]
+
+
+def test_a_load_that_all_ports_share_is_no_fault_of_those_that_carry_less_of_it():
+    learning = Learning(settings(48))
+    learning.fit(4)
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        scores(learning, loads(rng, 4))
+    values = loads(rng, 4)
+    values[LOAD] += 30
+    assert not (by_metric(learning, values)[:, LOAD] > 1).any()

@@ -102,6 +102,12 @@ def test_bins_are_capped_and_have_a_floor():
     assert np.isnan(bin_sizes(np.full((1, 2, 4), np.nan), 1000)[0])
 
 
+def test_bins_are_a_thousandth_of_the_level_that_was_taken_off_too():
+    offsets = np.array([200.0, 300, 400])
+    assert bin_sizes(np.zeros((2, 3, 60)), 1000, offsets=offsets) == pytest.approx([0.3, 0.3])
+    assert bin_sizes(np.zeros((2, 3, 60)), 1000, least=5.0, offsets=offsets).tolist() == [5, 5]
+
+
 @pytest.mark.parametrize("members", [2, 3, 4])
 @pytest.mark.parametrize("further", [100, -40])
 def test_one_of_few_does_not_widen_the_bins_that_show_it(members: int, further: float):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, moving_average, rates, resample
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, moving_average, rates, resample, resolution
 from controller.anomaly.series import OrderedSeries, RawSeries, SeriesName, ordered
 
 
@@ -13,21 +13,37 @@ def series(at_s: list[float], values: list[float]) -> OrderedSeries:
     return ordered(RawSeries(SeriesName("a", "g", "m"), np.array(at_s, float), np.array(values, float)))
 
 
-@given(st.lists(st.tuples(st.sampled_from([1.0, 1.0, 1.0, 2.0]), st.floats(0, 1e6)), min_size=4, max_size=80))
+@given(st.lists(st.tuples(st.sampled_from([1.0, 1.0, 1.0, 2.0]), st.floats(0, 1e6)), min_size=20, max_size=80))
 def test_no_work_is_lost(samples: list[tuple[float, float]]):
     at_s = np.cumsum([step for step, _ in samples]) + 1000
     one = series(at_s.tolist(), [value for _, value in samples])
     steps = np.diff(one.at_s, prepend=one.at_s[0] - np.median(np.diff(one.at_s)))
     first_s = float(one.at_s[0] - steps[0])
-    grid = Grid(first_s, 15.0, int(np.ceil((one.at_s[-1] - first_s) / 15)))
+    grid = Grid(first_s, 4.0, int(np.ceil((one.at_s[-1] - first_s) / 4)))
     found = resample(one, grid)
-    last_s = min(15.0, one.at_s[-1] - (first_s + 15 * (grid.cells - 1)))
-    lengths = np.full(grid.cells, 15.0)
-    lengths[-1] = last_s
-    if np.isnan(found[-1]):
-        assert last_s < 7.5
-        return
-    assert np.sum(found * lengths) == pytest.approx(np.sum(one.values * steps), rel=1e-9, abs=1e-6)
+    of_cell = np.ceil((one.at_s - first_s) / 4).astype(int) - 1
+    time_s = np.bincount(of_cell, steps)
+    work = np.bincount(of_cell, one.values * steps)
+    assert time_s.sum() == pytest.approx(one.at_s[-1] - first_s)
+    assert (found * time_s)[:-1].tolist() == pytest.approx(work[:-1].tolist(), rel=1e-9, abs=1e-6)
+
+
+def test_a_cell_does_not_hold_what_was_seen_after_it():
+    found = resample(series([4, 9, 14, 19], [0, 0, 30, 30]), Grid(0, 5, 4))
+    assert found.tolist() == [0, 0, 30, 30]
+
+
+def test_a_sample_between_two_of_its_cell_counts_for_its_own_time_alone():
+    found = resample(series([4, 6, 10, 14], [3, 30, 6, 6]), Grid(0, 5, 3))
+    assert found.tolist() == pytest.approx([3, (30 * 2 + 6 * 4) / 6, 6])
+
+
+def test_a_sample_at_the_end_of_a_cell_is_of_it_however_times_are_rounded():
+    start_s = 1_700_000_000.0
+    at_s = start_s + 15 * np.arange(1, 5)
+    early, late = (series((at_s + off_s).tolist(), [1, 2, 3, 4]) for off_s in (-3e-7, 3e-7))
+    grid = Grid(start_s, 15, 4)
+    assert resample(early, grid).tolist() == resample(late, grid).tolist() == pytest.approx([1, 2, 3, 4])
 
 
 def test_a_burst_between_the_samples_of_the_grid_is_kept():
@@ -94,7 +110,14 @@ def test_rates_of_failures_are_no_counts(metric: str):
     assert not is_counter(metric, [series([1, 2, 3, 4], [0, 0, 5, 5])])
 
 
-def test_series_are_whole_where_no_member_has_a_fraction():
-    whole = series([1, 2, 3], [0, 5, -2])
-    assert is_whole([whole, series([1, 2], [1e15, 3])])
-    assert not is_whole([whole, series([1, 2], [1, 0.5])])
+@pytest.mark.parametrize("unit", [1, 1e-3, 1e9, 0.1, 1 / 3])
+def test_values_are_rounded_to_half_of_the_least_step_that_any_two_show(unit: float):
+    group = [series([1, 2, 3], np.array([0.0, 50, 50]) * unit), series([1, 2], np.array([1e8, 47.0]) * unit)]
+    assert resolution(group) == pytest.approx(1.5 * unit)
+    assert resolution(group) > 1.5 * unit
+
+
+def test_what_never_changes_shows_no_step():
+    assert resolution([]) == 0
+    assert resolution([series([1, 2], [7, 7]), series([], [])]) == 0
+    assert resolution([series([1, 2], [0.3, 0.1 + 0.2])]) == 0

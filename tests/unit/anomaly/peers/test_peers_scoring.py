@@ -5,16 +5,26 @@ import pytest
 
 from controller.anomaly.peers.combination import combined, kind_of, verdict
 from controller.anomaly.peers.distances import sorted_windows
-from controller.anomaly.peers.past import KEPT_QUANTILES, KEPT_WINDOWS, LEAST_OWN_WINDOWS, nearest_distance
+from controller.anomaly.peers.past import (
+    KEPT_QUANTILES,
+    KEPT_WINDOWS,
+    LEAST_OWN_WINDOWS,
+    levelled,
+    nearest_distance,
+    usual_sizes,
+)
 from controller.anomaly.peers.resample import moving_average
 from controller.anomaly.peers.scoring import (
     DISTANCE_FORMS,
     TRAINED_WINDOWS,
     Distances,
     beyond_shared,
+    beyond_usual,
     fences,
     measure,
     rated,
+    scored,
+    threshold_of,
     thresholds,
     window_count,
     with_second_witness,
@@ -130,6 +140,68 @@ def test_a_window_is_not_compared_with_those_it_overlaps():
     assert (apart[kept] > 0.01).all()
 
 
+DAILY = PeerSettings(interval_s=300.0, window_samples=20, shift_samples=10, smoothing_samples=1)
+DAY_CELLS, DAYS = 288, 16
+
+
+def drifting() -> np.ndarray:
+    """Return members with a day and a night, whose levels each grow or fall by up to a tenth a day."""
+    days = np.arange(DAYS * DAY_CELLS) / DAY_CELLS
+    levels = np.exp(np.linspace(-0.1, 0.1, 6)[:, None] * days) * (1 + 0.3 * np.sin(2 * np.pi * days))
+    return 100 * levels * np.exp(np.random.default_rng(7).normal(0, 0.1, levels.shape))
+
+
+def own_scores(values: np.ndarray) -> np.ndarray:
+    trained = np.arange(window_count(values.shape[1], DAILY)) * 10 + 20 <= 10 * DAY_CELLS
+    found = measure(values, DAILY, trained)
+    return scored(found, DAILY, threshold_of(found, DAILY, trained)).own
+
+
+def test_a_level_that_drifts_for_days_is_not_unlike_the_own_past():
+    trained = np.arange(window_count(DAYS * DAY_CELLS, DAILY)) * 10 + 20 <= 10 * DAY_CELLS
+    found = measure(drifting(), DAILY, trained)
+    as_it_is = found.own / threshold_of(found, DAILY, trained).own
+    assert np.mean(as_it_is[-100:] > 1) > 0.1
+    assert np.mean(own_scores(drifting())[-100:] > 1) < 0.02
+
+
+def test_a_burst_is_unlike_the_own_past_of_a_level_that_drifts():
+    values = drifting()
+    values[3, 13 * DAY_CELLS + 200 : 13 * DAY_CELLS + 240] *= 10
+    found = own_scores(values)[(13 * DAY_CELLS + 200) // 10 + 1 : (13 * DAY_CELLS + 220) // 10]
+    assert (found[:, 3] > 1).all()
+
+
+def test_samples_stand_beside_the_median_of_the_day_before_them():
+    values = np.ones((3, 4 * DAY_CELLS))
+    values[0, 2 * DAY_CELLS :] = 2
+    values[1, : 3 * DAY_CELLS] = np.nan
+    reference = np.array([[1.0, 1, 1], [np.nan] * 3, [0, 0, 0]])
+    sizes = usual_sizes(reference, 0.5)
+    assert sizes.tolist() == [1, 0.5, 0.5]
+    values[2] = 0.5
+    found = levelled(values, reference, sizes, DAILY)
+    assert (found[0, : 2 * DAY_CELLS] == 0).all()
+    assert found[0, 2 * DAY_CELLS] == np.arcsinh(2) - np.arcsinh(1)
+    assert found[0, 3 * DAY_CELLS] == 0
+    assert np.isnan(found[1, : 3 * DAY_CELLS]).all()
+    assert (found[1, 3 * DAY_CELLS + DAY_CELLS // 2 :] == 0).all()
+    assert (found[2] == 0).all()
+    short = levelled(values[:, :100] * 3, reference, sizes, DAILY)
+    assert (short[2] == np.arcsinh(3)).all()
+    assert np.allclose(short[0], np.arcsinh(3) - np.arcsinh(1))
+
+
+def test_without_training_a_difference_that_is_always_there_is_none():
+    always, fault = np.full((20, 1), 7.0), np.full((20, 1), 7.0)
+    fault[12:18] = 9.5
+    gone = np.full((20, 1), np.nan)
+    found = beyond_usual(np.concatenate([always, fault, gone], axis=1))
+    assert (found[:, 0] == 0).all()
+    assert found[:, 1].tolist() == [0] * 12 + [2.5] * 6 + [0] * 2
+    assert np.isnan(found[:, 2]).all()
+
+
 def test_a_change_that_most_share_is_counted_in_units_of_theirs():
     own = np.array([[4.0, 4, 2, 12, np.nan], [0.5, 0.2, 0.1, 3, 0.4], [np.nan, np.nan, 5, np.nan, np.nan]])
     found = beyond_shared(own)
@@ -212,6 +284,12 @@ def test_the_second_witness_needs_a_majority_and_an_unchanged_one_that_is_accuse
     assert with_second_witness(peers, own).tolist() == [own[0].tolist(), peers[1].tolist(), peers[2].tolist()]
     higher = with_second_witness(np.array([[9.0, 0.5, 0.5, 3.0]]), own[:1])
     assert higher.tolist() == [[9, 4, 4, 0.2]]
+
+
+def test_between_two_halves_the_one_that_changed_is_at_fault():
+    peers = np.array([[3.0, 3, 5, 5], [3, 3, 5, 5], [3, 3, 5, 5]])
+    own = np.array([[4.0, 4, 0.2, 0.3], [4, 0.4, 0.2, 0.3], [4, 4, 4, 4]])
+    assert with_second_witness(peers, own).tolist() == [own[0].tolist(), peers[1].tolist(), peers[2].tolist()]
 
 
 def test_of_two_the_one_that_changed_is_at_fault():
