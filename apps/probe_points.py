@@ -5,6 +5,7 @@ Some are derived from these: they keep their names and arguments whatever become
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import UnionType
@@ -76,10 +77,8 @@ def sources_of(point: ProbePoint) -> tuple[str, tuple[DerivedFrom, ...]]:
 
 def _points(app: str, core: Any) -> Iterator[ProbePoint]:
     events = frozenset[type](core.handlers)
-    effects: frozenset[type] = frozenset(_members(get_type_hints(type(core).handle)["return"]))
-    if app == SHARED:
-        effects = SHARED_EFFECTS | {OwnerTold}
-    elif app in TABLE_APPS:
+    effects = SHARED_EFFECTS | {OwnerTold} if app == SHARED else asked_for(type(core))
+    if app in TABLE_APPS:
         events, effects = events - SHARED_EVENTS, effects - SHARED_EFFECTS
     yield from (ProbePoint(app, "event", kind) for kind in events if is_record(kind))
     yield from (ProbePoint(app, "effect", kind) for kind in effects if is_record(kind))
@@ -92,6 +91,12 @@ def _points(app: str, core: Any) -> Iterator[ProbePoint]:
         from controller.probes.sample_points import SAMPLE, SAMPLE_POINTS
 
         yield from (ProbePoint(FABRIC, SAMPLE, point.record, name) for name, point in SAMPLE_POINTS.items())
+
+
+def asked_for(core: type) -> frozenset[type]:
+    """Return the types of what a core asks for; compiled ones have no annotations, and call these `Output`."""
+    annotated = get_type_hints(core.handle).get("return")  # type: ignore[attr-defined]
+    return frozenset(_members(sys.modules[core.__module__].Output if annotated is None else annotated))
 
 
 def _members(annotation: Any) -> Iterator[type]:

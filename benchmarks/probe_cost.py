@@ -34,7 +34,15 @@ JOINS = 500
 """Joins of a turn, at each of the controllers that are compared."""
 AT_ONCE = 50
 """Joins after which it is the other controller's turn, so that what else runs meets both alike."""
-TURNS = 10
+IN_ONE_GO = 12_000
+"""Joins after which it is the other's turn, where controllers are to have more to do than they can.
+
+That is most of a second: a script has its share of each 100 ms that it begins to fire in, and of shorter goes that
+would be more.
+"""
+TURNS, LONG_TURNS = 10, 5
+GROUPS = 130_000
+"""Groups that there are frames for: of all turns at one controller, and those before."""
 WINDOW_BYTES = 1 << 16
 LOADS = 1000
 LONGEST_S = 3600
@@ -56,7 +64,7 @@ class Bench:
         self.process: ControllerProcess = stack.enter_context(controller(name, env=env))
         self.switch = LoneSwitch(1, PORTS, ("127.0.0.1", self.process.port))
         stack.callback(self.switch.close)
-        self._frames: Iterator[bytes] = iter(report_frames(65_000, 3, PORTS))
+        self._frames: Iterator[bytes] = iter(report_frames(GROUPS, 3, PORTS))
         self.known: list[bytes] = []
         before = -1
         while before != self.switch.received[FLOW_MOD]:  # the ports open for hosts one after the other
@@ -95,13 +103,13 @@ class Bench:
         return len(frames) / (cpu_at_rest_s(self.process.pid) - before_s)
 
 
-def join_in_turn(benches: Sequence[Bench], joins: int) -> list[float]:
+def join_in_turn(benches: Sequence[Bench], joins: int, at_once: int = AT_ONCE) -> list[float]:
     """Have the switches of controllers join groups some at a time, in turn; return joins per second of each."""
     took_s = [0.0 for _ in benches]
     order = list(range(len(benches)))
-    for done in range(0, joins, AT_ONCE):
+    for done in range(0, joins, at_once):
         for number in order:
-            count = min(AT_ONCE, joins - done)
+            count = min(at_once, joins - done)
             took_s[number] += count / benches[number].join(count)
             for other in benches:  # switches that are silent are given up
                 other.switch.turn(0.0)
@@ -147,24 +155,34 @@ def attached(name: str, joins: int) -> list[Measurement]:
 
 
 def _watched(
-    name: str, joins: int, script: str, firings: int, what: str, goal: float
+    name: str,
+    joins: int,
+    script: str,
+    firings: int,
+    what: str,
+    goal: float,
+    at_once: int = AT_ONCE,
+    turns: int = TURNS,
 ) -> tuple[Measurement, Measurement]:
-    """Compare two controllers, at which a script looks in turn: which one is the faster by itself is no matter."""
+    """Compare two controllers, at which a script looks in turn: which one is the faster by itself is no matter.
+
+    Nor is which one joins before the other, as that is the same one whichever the script looks at.
+    """
     refused: list[float] = []
 
     def turn(watched: Bench, plain: Bench) -> float:
         number = watched.begin(script)
-        with_it, without = join_in_turn((watched, plain), joins)
+        rates = dict(zip((one, other), join_in_turn((one, other), joins, at_once), strict=True))
         ended = watched.end(number)
         happened = firings * joins
         assert (ended["fired"] + ended["skipped"], ended["faults"]) == (happened, {}), ended
         refused.append(100 * ended["skipped"] / happened)
-        return with_it / without
+        return rates[watched] / rates[plain]
 
     with ExitStack() as stack:
         one, other = Bench(name, stack), Bench(name, stack)
-        join_in_turn((one, other), joins)
-        ratios = [sqrt(turn(one, other) * turn(other, one)) for _ in range(TURNS)]
+        join_in_turn((one, other), JOINS)
+        ratios = [sqrt(turn(one, other) * turn(other, one)) for _ in range(turns)]
     return (
         Measurement(f"{name}: joins at full speed with {what} to without (goal {goal})", "times", ratios),
         Measurement(f"{name}: firings refused, {what}", "%", refused),
@@ -193,8 +211,15 @@ def _paced(name: str, joins: int) -> list[Measurement]:
 
 
 def overload(name: str, joins: int) -> list[Measurement]:
-    """Have a script that takes far too long at 8 points look at joins at full speed."""
-    return list(_watched(name, joins, HEAVY, 8, "a script that takes too long", 0.9))
+    """Have a script that takes far too long look on at 8 points.
+
+    Controllers have more to do than they can, one after the other; and then fifty joins at a time in turn, where a
+    share of the time is more of what a controller has to do, which is nothing while it is the other's turn.
+    """
+    what = "a script that takes too long"
+    goes = f"{what}, {IN_ONE_GO:,} in one go,"
+    busy = _watched(name, IN_ONE_GO, HEAVY, 8, goes, 0.9, at_once=IN_ONE_GO, turns=LONG_TURNS)
+    return [*busy, *_watched(name, joins, HEAVY, 8, f"{what}, {AT_ONCE} in turn,", 0.9)]
 
 
 def exactness(name: str, joins: int) -> list[Measurement]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from math import sqrt
 from statistics import median
+from typing import Any
 
-from measure import Measurement
+from measure import Measurement, tallied
 from multicast_core import Bench, frames
 
 from apps.openflow.app_watch import AppWatch
@@ -26,8 +27,14 @@ LOADS = 50
 """Scripts that come and go before joins are compared."""
 AT_ONCE = 20
 """Joins of one core before it is the other's turn."""
+JOINS_FIRST, JOINS_COUNTED = 100, 1280
+"""Joins of which bytecodes are counted, and those before."""
+JOIN_NS, LOOK_NS = 40_000, 100
+"""What a join and a look at the clock take where bytecodes are counted: so little that no firing is refused."""
 CHANGES = 30
 """How often it is each core's turn; the median counts, so that what befalls a few of them by chance does not."""
+
+Clock = Callable[[], int]
 
 COUNT = "aggr n[1][0]; multicast:event:PacketReceived when (in_port != 99) { n[dpid]++; }"
 LATENCY = """aggr us[1][0]; bag at; multicast:event:PacketReceived { at[dpid] <- now_ns; }
@@ -56,10 +63,9 @@ class WatchedBench(Bench):
         self._groups = count(0, AT_ONCE)
 
     @contextmanager
-    def watched(self, text: str) -> Iterator[LoopRun]:
-        """Have a script look on."""
+    def watched(self, text: str, clocks: tuple[Clock, Clock] = (time.monotonic_ns, time.thread_time_ns)) -> Any:
+        """Have a script look on, by a clock and one of processor time."""
         script = load(text, recorded_points())
-        clocks = time.monotonic_ns, time.thread_time_ns
         run = LoopRun(script, *clocks, LoopBudget(Probes().budget_pct), Probes().keys)
         watchers = run.watchers(script.points)
         ends = [self._watch.watch(point.what, point.record, watcher) for point, watcher in watchers.items()]
@@ -67,12 +73,16 @@ class WatchedBench(Bench):
         for end in ends:
             end()
 
-    def join_us(self) -> float:
-        """Return the processor time of a join, in microseconds."""
-        events = [
+    def reports(self) -> list[PacketReceived]:
+        """Return reports of groups that nobody is in."""
+        return [
             PacketReceived(1, 1, frame, False)
             for frame in frames(next(self._groups), AT_ONCE, 1, RecordType.CHANGE_TO_EXCLUDE)
         ]
+
+    def join_us(self) -> float:
+        """Return the processor time of a join, in microseconds."""
+        events = self.reports()
         began_ns = time.thread_time_ns()
         for event in events:
             self.feed(event)
@@ -91,13 +101,18 @@ def _ratio(one: WatchedBench, other: WatchedBench) -> float:
     return median(took_us[other]) / median(took_us[one])
 
 
-def joins_in_core() -> list[Measurement]:
-    """Compare joins with scripts to joins without, and joins of a core at which scripts looked to those of others."""
+def joins_after_scripts() -> list[Measurement]:
+    """Compare joins of a core at which scripts looked to those of others."""
     ratios, anchors = zip(*(_nothing() for _ in range(TURNS)), strict=True)
-    found = [
+    return [
         Measurement(f"core: joins after {LOADS} scripts, to joins without any (goal 0.99)", "times", ratios),
         Measurement("core: anchor, two cores at which no script looked", "times", anchors),
     ]
+
+
+def joins_in_core() -> list[Measurement]:
+    """Compare joins with scripts to joins without."""
+    found: list[Measurement] = []
     one, other = WatchedBench(), WatchedBench()
     for what, (script, firings, goal) in SCRIPTS.items():
         refused: list[float] = []
@@ -108,6 +123,54 @@ def joins_in_core() -> list[Measurement]:
         found.append(Measurement(f"core: joins with {what} to joins without (goal {goal})", "times", watched))
         found.append(Measurement(f"core: firings refused, {what}", "%", refused))
     return found
+
+
+def bytecodes_in_core() -> list[Measurement]:
+    """Count the bytecodes of joins with scripts, to which time passes as `JOIN_NS` and `LOOK_NS` say, and without.
+
+    They are the same whatever else the machine does; functions written in C are not among them.
+    """
+    plain = _bytecodes(WatchedBench(), _Passing())
+    found = [Measurement("bytecodes of a join", "", [plain])]
+    for what, (script, firings, goal) in SCRIPTS.items():
+        bench, passing = WatchedBench(), _Passing()
+        with bench.watched(script, (passing.read, passing.read)) as run:
+            watched = _bytecodes(bench, passing)
+        kept = run.findings().run
+        assert (kept.fired, kept.skipped) == (firings * (JOINS_FIRST + JOINS_COUNTED), 0), kept
+        found.append(Measurement(f"bytecodes more with {what}", "", [watched - plain]))
+        found.append(
+            Measurement(f"by bytecodes: joins with {what} to joins without (goal {goal})", "times", [plain / watched])
+        )
+    return found
+
+
+class _Passing:
+    """Time, of which a look at the clock takes some."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def read(self) -> int:
+        """Return the time."""
+        self.now_ns += LOOK_NS
+        return self.now_ns
+
+
+def _bytecodes(bench: WatchedBench, passing: _Passing) -> float:
+    """Return the bytecodes of a join, when some were done before."""
+    first, events = (
+        [event for _ in range(joins // AT_ONCE) for event in bench.reports()]
+        for joins in (JOINS_FIRST, JOINS_COUNTED)
+    )
+
+    def join(events: Sequence[PacketReceived]) -> None:
+        for event in events:
+            passing.now_ns += JOIN_NS
+            bench.feed(event)
+
+    join(first)
+    return tallied(lambda: join(events))[0] / JOINS_COUNTED
 
 
 def _nothing() -> tuple[float, float]:

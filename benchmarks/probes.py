@@ -6,10 +6,12 @@
 `cost`: simulated switches join groups as fast as their controllers take them, fifty at a time in turn; joins per
 second of the controllers' processor time are compared, which what else runs disturbs least. A script looks at the one
 and then at the other of two controllers, and both ratios make one turn. Row `core` does the same in one process with
-cores alone, whose joins take less, so that scripts weigh more; its spread is a tenth on a machine that is busy. Row
-`nothing` compares a controller at which a thousand scripts have looked with one that has no probes at all, and two of
-these with each other. A firing is compared with CEL (common-expression-language, in Rust) and simpleeval where these
-are installed. What scripts count must be what the switch has sent, or the run ends.
+cores alone, whose joins take less, so that scripts weigh more, and row `after` with a core at which scripts looked
+before; their spread is a tenth on a machine that is busy. Row `bytecodes` counts those that such a join takes,
+with scripts and without: the same on any machine. Row `nothing` compares a controller at which a thousand scripts
+have looked with one that has no probes at all, and two of these with each other. A firing is compared with CEL
+(common-expression-language, in Rust) and simpleeval where these are installed. What scripts count must be what the
+switch has sent, or the run ends.
 
 `observe`: scripts by chance over a recording, at all its points and at functions that are called in it: refused with
 a place, or run; the effects of the replay are the same.
@@ -29,7 +31,7 @@ from controllers import CONTROLLERS
 from measure import Measurement, names_of, report
 from observed_replay import observe
 from probe_cost import JOINS, attached, exactness, firings, nothing_attached, overload
-from probe_joins import joins_in_core
+from probe_joins import bytecodes_in_core, joins_after_scripts, joins_in_core
 
 from apps.replays import read_lines
 
@@ -40,7 +42,12 @@ ROWS: dict[str, Callable[[str, int], list[Measurement]]] = {
     "exactness": exactness,
 }
 
-ROWS_OF_NONE: dict[str, Callable[[], list[Measurement]]] = {"core": joins_in_core, "firing": firings}
+ROWS_OF_NONE: dict[str, Callable[[], list[Measurement]]] = {
+    "after": joins_after_scripts,
+    "core": joins_in_core,
+    "bytecodes": bytecodes_in_core,
+    "firing": firings,
+}
 """Rows for which no controller runs."""
 
 

@@ -11,7 +11,7 @@ from lark import Token, Tree
 from controller.probes import runtime
 from controller.probes.grammar import ScriptFault
 from controller.probes.points import StackSample
-from controller.probes.syntax_nodes import call, from_record, name, variable, wrapped
+from controller.probes.syntax_nodes import call, divided, from_record, name, taken_as, variable, wrapped
 from controller.probes.value_kinds import INT, OCTETS, STRING, ValueKind, common_fields
 
 MOST_DIGITS = 20
@@ -22,21 +22,36 @@ MOST_KEYS = 4
 
 
 class Typed(NamedTuple):
-    """A compiled expression and the kind of its values; `raw` is the field of a record that it reads, as it is."""
+    """A compiled expression and the kind of its values.
+
+    `raw` is the field of a record that it reads, as it is; `unbound` an integer before it is held by 64 bits.
+    """
 
     node: ast.expr
     kind: ValueKind
     raw: ast.expr | None = None
+    unbound: ast.expr | None = None
 
 
 class KeyNodes(NamedTuple):
     """Keys as scripts see them, and, where all are fields of records, `raw`: as these have them.
 
+    One key is kept as it is, and several or none as a tuple.
     What equals a key that is there already is that key, whatever else it is: it is found without a look at it.
     """
 
     taken: ast.expr
     raw: ast.expr | None
+    kinds: tuple[ValueKind, ...]
+
+    def seen_in(self, identifier: str) -> ast.expr:
+        """Return keys as scripts see them, of a name that has them as records do, or as scripts see them already."""
+        if self.raw is None:
+            return name(identifier)
+        if len(self.kinds) == 1:
+            return taken_as(name(identifier), self.kinds[0])
+        parts = (ast.Subscript(name(identifier), ast.Constant(at), ast.Load()) for at in range(len(self.kinds)))
+        return ast.Tuple([taken_as(part, kind) for part, kind in zip(parts, self.kinds, strict=True)], ast.Load())
 
 
 class AggregateShape(NamedTuple):
@@ -82,9 +97,6 @@ FUNCTIONS: Mapping[str, Function] = {
 AMBIENT: Mapping[str, ValueKind] = {"now_ns": INT, "time_s": INT, "app": STRING, "point": STRING}
 """What is known at every point."""
 
-BOUND = ("run", "app", "point", "clock")
-"""What a clause is bound to, once for each point of a run."""
-
 WORDS = frozenset({*FUNCTIONS, *AMBIENT, "len", "str", "has", "print", "printa", "clear", "delete", "exit", "stack"})
 """Names that mean something: nothing else is declared by them."""
 
@@ -96,9 +108,11 @@ HELPERS: dict[str, Any] = {
         for name in (
             *("wrap", "divide", "remainder", "shift_left", "shift_right", "join"),
             *("as_int", "as_text", "as_present", "as_decimal", "as_hex", "name_of"),
-            *("FiringFault", "OutOfSteps", "STEPS_BOUND"),
+            *("FiringFault", "OutOfSteps", "STEPS_BOUND", "STEPS_TOGETHER"),
         )
     },
+    "AttributeError": AttributeError,
+    "Exception": Exception,
     "KeyError": KeyError,
     "int": int,
     "len": len,
@@ -177,7 +191,10 @@ class Expressions:
 
     def of_kind(self, tree: Tree[Token], kind: ValueKind) -> ast.expr:
         """Return an expression that must have a kind."""
-        found = self.compile(tree)
+        return self.kind_is(tree, self.compile(tree), kind)
+
+    def kind_is(self, tree: Tree[Token], found: Typed, kind: ValueKind) -> ast.expr:
+        """Return a compiled expression that must have a kind."""
         if found.kind != kind:
             raise fault(tree, f"{_a(kind)} is wanted here, and this is {_a(found.kind)}")
         return found.node
@@ -223,7 +240,7 @@ class Expressions:
             return keys.taken
         known = ast.NamedExpr(ast.Name("known", ast.Store()), keys.raw)
         is_there = ast.Compare(known, [ast.In()], [name(self.keep(method, kept))])
-        return ast.IfExp(is_there, name("known"), keys.taken)
+        return ast.IfExp(is_there, name("known"), keys.seen_in("known"))
 
     # Each kind of expression, by its name in the grammar
 
@@ -281,16 +298,16 @@ class Expressions:
         fields = common_fields(of.kind.of)
         if field not in fields:
             raise fault(tree, f"{of.kind} has no field {field}; it has {', '.join(sorted(fields)) or 'none'}")
-        raw = ast.Attribute(of.node, field, ast.Load())
+        raw = ast.Attribute(of.raw or of.node, field, ast.Load())  # None has no field, which is a fault of its own
         return Typed(from_record(raw, fields[field]), fields[field], raw)
 
     def _index(self, tree: Tree[Token]) -> Typed:
         bag, *keys = tree.children
         kind = self._bag(bag)
         nodes = self.bag_keys(bag, keys)  # type: ignore[arg-type]
-        taken = self.of_kept("look_up", bag, nodes.taken)
         if nodes.raw is None:
-            return Typed(taken, kind or INT)
+            return Typed(self.of_kept("look_up", bag, nodes.taken), kind or INT)
+        taken = self.of_kept("look_up", bag, nodes.seen_in("known"))
         kept = name(self.keep("bag", bag))
         known = ast.NamedExpr(ast.Name("known", ast.Store()), nodes.raw)
         found = ast.Subscript(kept, name("known"), ast.Load())
@@ -347,14 +364,15 @@ class Expressions:
         return self._operated(*tree.children)
 
     def _operated(self, first: Any, sign: Any, second: Any) -> Typed:
-        one, other = self.of_kind(first, INT), self.of_kind(second, INT)
+        dividend = self.compile(first)
+        one, other = self.kind_is(first, dividend, INT), self.of_kind(second, INT)
         if str(sign) in _DIVIDED and _is_positive(other):
-            taken = ast.Compare(ast.NamedExpr(ast.Name("seen", ast.Store()), one), [ast.GtE()], [ast.Constant(0)])
-            divided = ast.BinOp(name("seen"), _DIVIDED[str(sign)](), other)
-            return Typed(ast.IfExp(taken, divided, call(_CALLED[str(sign)], name("seen"), other)), INT)
+            quotient = divided(one, dividend.unbound, _DIVIDED[str(sign)](), _CALLED[str(sign)], other)
+            return Typed(quotient, INT)
         if str(sign) in _CALLED:
             return Typed(call(_CALLED[str(sign)], one, other), INT)
-        return Typed(wrapped(ast.BinOp(one, _ARITHMETIC[str(sign)](), other)), INT)
+        found = ast.BinOp(one, _ARITHMETIC[str(sign)](), other)
+        return Typed(wrapped(found), INT, unbound=found)
 
     def _unary(self, tree: Tree[Token]) -> Typed:
         sign, of = tree.children
@@ -441,10 +459,13 @@ def _is_constant(node: ast.expr, value: int) -> bool:
 
 
 def _keys(keys: Sequence[Typed]) -> KeyNodes:
-    taken = ast.Tuple([key.node for key in keys], ast.Load())
-    if not keys or any(key.raw is None for key in keys):
-        return KeyNodes(taken, None)
-    return KeyNodes(taken, ast.Tuple([key.raw for key in keys if key.raw is not None], ast.Load()))
+    taken, kinds = _key([key.node for key in keys]), tuple(key.kind for key in keys)
+    raws = [key.raw for key in keys if key.raw is not None]
+    return KeyNodes(taken, _key(raws) if keys and len(raws) == len(keys) else None, kinds)
+
+
+def _key(nodes: list[ast.expr]) -> ast.expr:
+    return nodes[0] if len(nodes) == 1 else ast.Tuple(nodes, ast.Load())
 
 
 def _a(kind: ValueKind) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import keyword
 import sys
 from collections.abc import Iterator, Mapping
-from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
+from fnmatch import fnmatchcase
+from importlib.machinery import ExtensionFileLoader
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast, get_type_hints
 
 from controller.probes.value_kinds import HIDDEN, kind_of
@@ -18,6 +20,8 @@ PACKAGE = "controller"
 
 UNSEEN = ("controller.probes", "controller.wire.addresses", "controller.discovery.tokens")
 """Modules of which none is: firings are made of the first two, so that none fires another; the last makes secrets."""
+
+_COMPILED = "and scripts look at functions that are not"
 
 
 class FunctionFields(NamedTuple):
@@ -69,7 +73,13 @@ class LoadedFunctions:
         return function if _is_defined_in(module, function) else None
 
     def refusal(self, name: str) -> str:
-        """Return why a script cannot look at what a name stands for, empty where nothing is known by it."""
+        """Return why a script cannot look at what a name stands for, empty where nothing is known by it.
+
+        Of a name with ``*`` or ``?`` it is told where all that it matches is compiled.
+        """
+        if "*" in name or "?" in name:
+            is_compiled = any(fnmatchcase(each, name) for each in self._compiled())
+            return f"what {name} matches is compiled here, {_COMPILED}" if is_compiled else ""
         module, path = self._module_of(name)
         if module is None or self.find(name) is not None:
             return ""
@@ -83,7 +93,7 @@ class LoadedFunctions:
             return ""
         if hasattr(found, "__code__") or hasattr(found, "__wrapped__"):
             return f"{name} is made by what decorates it, and scripts look at plain functions"
-        return f"{name} is compiled here, and scripts look at functions that are not"
+        return f"{name} is compiled here, {_COMPILED}"
 
     def fields(self, name: str) -> FunctionFields:
         """Return what a script sees of a function; KeyError where there is none."""
@@ -98,6 +108,12 @@ class LoadedFunctions:
         """Return the type of record that ``enter`` or ``exit`` of a function gives; KeyError where there is none."""
         fields = self.fields(name)
         return fields.entered if what == ENTER else fields.left
+
+    def _compiled(self) -> Iterator[str]:
+        """Yield the names of functions and methods of modules that are compiled."""
+        for name, module in list(sys.modules.items()):
+            if self._is_seen(name) and isinstance(getattr(module, "__loader__", None), ExtensionFileLoader):
+                yield from (f"{name}.{path}" for path in _callables(module))
 
     def _is_seen(self, module: str) -> bool:
         return _is_below(module, (self._package,)) and not _is_below(module, self._unseen)
@@ -128,6 +144,15 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
                     yield f"{name}.{method}", function
         elif _is_defined_in(module, value):
             yield name, value
+
+
+def _callables(module: ModuleType) -> Iterator[str]:
+    """Yield the names of functions that a compiled module has, and of methods of its classes."""
+    for name, value in list(vars(module).items()):
+        if getattr(value, "__module__", None) == module.__name__ and isinstance(value, type):
+            yield from (f"{name}.{method}" for method, inner in vars(value).items() if callable(_plain(inner)))
+        elif isinstance(value, BuiltinFunctionType):
+            yield name
 
 
 def _plain(value: Any) -> Any:

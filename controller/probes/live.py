@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CellType
 from typing import Any
 
+from controller.probes.firing import Firing, FiringPlace
 from controller.probes.points import ProbePoint
-from controller.probes.runtime import LINES_PER_S
-from controller.probes.script import Firing, Probe, Script
+from controller.probes.runtime import LINES_PER_S, SUMMED_EVERY
+from controller.probes.script import Probe, Script
 from controller.probes.static_points import Derive
+from controller.probes.stopwatch import Stopwatch
 
 WINDOW_NS = 100_000_000
 """The share of a loop's time holds for each so long: who has used it up is refused until the next."""
@@ -81,10 +84,12 @@ class LoopRun:
         self.ending = ""
         self._probe = Probe(script, script.new_run(keys=keys, lines_per_s=LINES_PER_S))
         self.budget = budget
-        self._clock, self._cpu_clock = clock, cpu_clock
-        self._left = self._granted = self._timed = self._skipped = 0
+        self._clock = clock
+        self._firing, self._summing, self._deriving = (Stopwatch(clock, cpu_clock, timing_ns) for _ in range(3))
+        self._left = CellType(0)
+        self._granted = self._skipped = 0
+        self._sum_at = SUMMED_EVERY
         self._window_end_ns = self._spent_ns = self._share_ns = 0
-        self._timing_ns = timing_ns
         self._took_ns = self._last_grant = 0
         self._is_full = False
         self._full_windows = self._faults_in_a_row = self._last_fault = 0
@@ -119,11 +124,11 @@ class LoopRun:
         def derived(record: Any, core: Any) -> Iterable[Any]:
             if not self._has_time():
                 return ()
-            began_ns = self._cpu_clock()
+            self._deriving.begin()
             try:
                 return tuple(derive(record, core))
             finally:
-                self._spent_ns += max(1, self._cpu_clock() - began_ns - self._timing_ns)
+                self._spent_ns += self._deriving.took_ns()
                 self._is_full = self._spent_ns >= self._share_ns
 
         return derived
@@ -140,88 +145,67 @@ class LoopRun:
 
     @property
     def _fired(self) -> int:
-        return self._timed + self._granted - self._left
+        fired: int = self._granted - self._left.cell_contents
+        return fired
 
     def _watcher(self, point: ProbePoint) -> Firing:
-        clauses = [clause for clause in self._probe.script.clauses if point in clause.points]
-        firings = [clause.bind(self._probe.run, point.app, point.name, self._clock) for clause in clauses]
-        if len(firings) > 1 and all(clause.every == 1 for clause in clauses):
-            return self._together(firings)
-        watchers = [self._single(firing, clause.every) for clause, firing in zip(clauses, firings, strict=True)]
+        place = FiringPlace(self._probe.run, point.app, point.name, self._clock)
+        watchers = []
+        for numbers, every in self._probe.script.at[point]:
+            fire = self._alone(numbers, place) if len(numbers) == 1 else self._together(numbers, place)
+            watchers.append(fire if every == 1 else _sometimes(fire, every))
         return one_after_the_other(watchers)
 
-    def _single(self, firing: Firing, every: int) -> Firing:
-        def fire(record: Any) -> None:
-            left = self._left
-            if left:
-                self._left = left - 1
-                try:
-                    firing(record)
-                except Exception as error:  # who is looked at never sees it
-                    self._failed(error)
-            elif not self.ending:
-                self._fire_timed(firing, record)
+    def _alone(self, number: tuple[int, ...], place: FiringPlace) -> Firing:
+        """Return what fires one clause: where it is none of those that were granted, it is timed or refused."""
 
-        if every == 1:
-            return fire
-        seen = 0
+        def not_granted(record: Any) -> None:
+            if not self.ending:
+                self._fire_timed(fire, record)
 
-        def fire_sometimes(record: Any) -> None:
-            nonlocal seen
-            seen += 1
-            if seen == every:
-                seen = 0
-                fire(record)
-
-        return fire_sometimes
-
-    def _together(self, firings: Sequence[Firing]) -> Firing:
-        """Return what fires several clauses for a record; where all may, they are counted at once."""
-        count, singly = len(firings), one_after_the_other([self._single(firing, 1) for firing in firings])
-
-        def fire(record: Any) -> None:
-            left = self._left
-            if left < count:
-                if self._is_full and not left and self._clock() < self._window_end_ns:
-                    self._skipped += 0 if self.ending else count
-                else:
-                    singly(record)
-                return
-            self._left = left - count
-            for firing in firings:
-                try:
-                    firing(record)
-                except Exception as error:  # who is looked at never sees it
-                    to_come = count - 1 - firings.index(firing)
-                    self._left += to_come
-                    self._failed(error)
-                    if self.ending:
-                        return
-                    self._left -= to_come
-
+        fire = self._probe.script.bound(number, place, self._left, not_granted, self._failed)
         return fire
+
+    def _together(self, numbers: tuple[int, ...], place: FiringPlace) -> Firing:
+        """Return what fires several clauses for a record; where not all were granted, one after the other."""
+        count, singly = len(numbers), one_after_the_other([self._alone((number,), place) for number in numbers])
+
+        def not_granted(record: Any) -> None:
+            if self._is_full and not self._left.cell_contents and self._clock() < self._window_end_ns:
+                self._skipped += 0 if self.ending else count
+            else:
+                singly(record)
+
+        return self._probe.script.bound(numbers, place, self._left, not_granted, self._failed)
 
     def _fire_timed(self, firing: Firing, record: Any) -> None:
         """Fire where there is time for it, and let so many follow unseen as there is time for."""
         if not self._has_time():
             return
-        self._timed += 1
-        began_ns = self._cpu_clock()
-        try:
-            firing(record)
-        except Exception as error:  # who is looked at never sees it
-            self._failed(error)
-        took_ns = max(1, self._cpu_clock() - began_ns - self._timing_ns)
+        self._left.cell_contents = 1
+        self._granted += 1
+        self._firing.begin()
+        firing(record)
+        took_ns = self._firing.took_ns()
         # Those between two that are timed are taken to have taken as long as the shorter of these: what befalls one
         # of them by chance, such as a collection of garbage, did not befall all.
         self._spent_ns += took_ns + self._last_grant * min(took_ns, self._took_ns or took_ns)
         self._took_ns = took_ns
-        room = (self._share_ns - self._spent_ns) // (2 * took_ns)
+        if self._granted >= self._sum_at:
+            self._sum_samples()
+        room = 0 if self._firing.is_unsure else (self._share_ns - self._spent_ns) // (2 * took_ns)
         self._is_full = self._spent_ns >= self._share_ns
         self._grant(0 if self._is_full or self.ending else max(0, min(TIMED_EVERY - 1, room)))
 
+    def _sum_samples(self) -> None:
+        self._sum_at = self._granted + SUMMED_EVERY
+        if self._probe.run.notes_samples:
+            self._summing.begin()
+            self._probe.run.sum_samples()
+            self._spent_ns += self._summing.took_ns()
+
     def _grant(self, count: int) -> None:
-        self._left = self._last_grant = count
+        self._left.cell_contents = self._last_grant = count
         self._granted += count
 
     def _begin_window(self, now_ns: int) -> None:
@@ -234,21 +218,37 @@ class LoopRun:
         if self._full_windows >= FULL_WINDOWS:
             self.ending = OVER_BUDGET
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: Exception, to_come: int) -> bool:
+        """Note that a firing failed before others for the same record; return whether the script is to end."""
         if self._probe.run.failed(error):
-            self._end(EXITED)
-            return
-        number = self._fired
+            self._end(EXITED, to_come)
+            return True
+        number = self._fired - to_come
         self._faults_in_a_row = self._faults_in_a_row + 1 if number == self._last_fault + 1 else 1
         self._last_fault = number
         if self._faults_in_a_row >= FAULTS_IN_A_ROW:
-            self._end(FAULTY)
+            self._end(FAULTY, to_come)
+        return bool(self.ending)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, to_come: int) -> None:
         """Fire no more: nothing that was granted is left."""
         self.ending = reason
-        self._granted -= self._left
-        self._left = 0
+        self._granted -= self._left.cell_contents + to_come
+        self._left.cell_contents = 0
+
+
+def _sometimes(fire: Firing, every: int) -> Firing:
+    """Return what fires for one record in so many."""
+    seen = 0
+
+    def fire_sometimes(record: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == every:
+            seen = 0
+            fire(record)
+
+    return fire_sometimes
 
 
 def one_after_the_other(watchers: Sequence[Firing]) -> Firing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -33,6 +33,15 @@ _SECOND_NS = 1_000_000_000
 STEPS_BOUND = 10_000
 """Steps of a firing whose clause has loops."""
 
+STEPS_TOGETHER = 100
+"""After a firing of more steps the samples that it noted are summed, so that few wait for that."""
+
+SUMMED_EVERY = 512
+"""After so many firings of others, at most some more."""
+
+FEW_SAMPLES = 8
+"""So many are counted one after the other in less time than all together."""
+
 TEXT_BOUND = 256
 """Characters of a string."""
 
@@ -41,6 +50,8 @@ LEAST, MOST, _ALL = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 
 Value: TypeAlias = int | str
 KeyTuple: TypeAlias = tuple[Value, ...]
+Key: TypeAlias = Value | KeyTuple
+"""One key as it is, several or none together."""
 
 
 class FiringFault(Exception):  # noqa: N818
@@ -75,7 +86,23 @@ class _Samples:
     def __init__(self) -> None:
         self.total = 0
         self.least, self.most = MOST, LEAST
-        self.histogram: dict[int, int] = {}
+        self.histogram = Counter[int]()
+
+    def add(self, values: Sequence[int]) -> None:
+        """Take samples, one at least."""
+        least, most = min(values), max(values)
+        self.total += sum(values)
+        if least < self.least:
+            self.least = least
+        if most > self.most:
+            self.most = most
+        all_bits = map(int.bit_length if least >= 0 else _signed_bits, values)
+        histogram = self.histogram
+        if len(values) > FEW_SAMPLES:
+            histogram.update(all_bits)
+        else:
+            for bits in all_bits:
+                histogram[bits] += 1
 
     @property
     def count(self) -> int:
@@ -91,6 +118,10 @@ class _Samples:
             least, most = min(least, 1), max(most, 1)
         by_power = tuple((_power(bits), histogram[bits]) for bits in sorted(histogram))
         return AggregateRow(keys, self.count + ones, self.total + ones, least, most, by_power)
+
+
+def _signed_bits(value: int) -> int:
+    return value.bit_length() if value >= 0 else -value.bit_length()
 
 
 def _power(bits: int) -> int:
@@ -137,9 +168,10 @@ class ProbeRun:
         lines_per_s: int | None = None,
     ) -> None:
         self.variables: list[Value] = list(variables)
-        self.bags: dict[str, dict[KeyTuple, Value]] = {name: {} for name in bags}
-        self.aggregates: dict[str, dict[KeyTuple, _Samples]] = {name: {} for name in aggregates}
-        self._ones: dict[str, dict[KeyTuple, int]] = {name: {} for name in aggregates}
+        self.bags: dict[str, dict[Key, Value]] = {name: {} for name in bags}
+        self.aggregates: dict[str, dict[Key, _Samples]] = {name: {} for name in aggregates}
+        self._ones: dict[str, dict[Key, int]] = {name: {} for name in aggregates}
+        self._noted: dict[str, defaultdict[Key, list[int]]] = {name: defaultdict(list) for name in aggregates}
         self.lines: list[Line] = []
         self.faults: Counter[str] = Counter()
         self.fired = self.skipped = self.lost_keys = self.lost_lines = 0
@@ -155,101 +187,98 @@ class ProbeRun:
 
     # What scripts do, by the names of the functions that are compiled
 
-    def bag(self, name: str) -> dict[KeyTuple, Value]:
+    def bag(self, name: str) -> dict[Key, Value]:
         """Return a bag."""
         return self.bags[name]
 
-    def added(self, name: str) -> Callable[[KeyTuple], None]:
-        """Return what takes the room of a key that a bag has now and had not before, or the key away again."""
+    def put(self, name: str) -> Callable[[Key, Value], None]:
+        """Return what puts a value into a bag, where that has its key already or there is room."""
         bag = self.bags[name]
 
-        def added(keys: KeyTuple) -> None:
-            if len(bag) > self._keys or not self._take_room(PAIR_ROOM, keys):
-                del bag[keys]
+        def put(key: Key, value: Value) -> None:
+            if key in bag or (len(bag) < self._keys and self._take_room(PAIR_ROOM, key)):
+                bag[key] = value
+            else:
                 self.lost_keys += 1
 
-        return added
+        return put
 
-    def look_up(self, name: str) -> Callable[[KeyTuple], Value]:
+    def look_up(self, name: str) -> Callable[[Key], Value]:
         """Return what gives what a bag has; a fault where it has nothing."""
         bag = self.bags[name]
 
-        def look_up(keys: KeyTuple) -> Value:
+        def look_up(key: Key) -> Value:
             try:
-                return bag[keys]
+                return bag[key]
             except KeyError:
                 raise FiringFault("missing key") from None
 
         return look_up
 
-    def has(self, name: str) -> Callable[[KeyTuple], int]:
+    def has(self, name: str) -> Callable[[Key], int]:
         """Return what gives 1 where a bag has something, else 0."""
         bag = self.bags[name]
-        return lambda keys: 1 if keys in bag else 0
+        return lambda key: 1 if key in bag else 0
 
-    def delete(self, name: str, keys: KeyTuple) -> None:
+    def delete(self, name: str, key: Key) -> None:
         """Take what a bag has away; nothing where it has nothing."""
-        if self.bags[name].pop(keys, None) is not None:
-            self._room += _room_of(PAIR_ROOM, keys)
+        if self.bags[name].pop(key, None) is not None:
+            self._room += _room_of(PAIR_ROOM, key)
 
-    def samples(self, name: str) -> dict[KeyTuple, _Samples]:
-        """Return what an aggregate has by its keys."""
+    def samples(self, name: str) -> dict[Key, _Samples]:
+        """Return what an aggregate has by its keys, but for what is noted."""
         return self.aggregates[name]
 
-    def sample(self, name: str) -> Callable[[KeyTuple, int], None]:
-        """Return what adds a sample to an aggregate."""
-        rows = self.aggregates[name]
+    def noted(self, name: str) -> dict[Key, list[int]]:
+        """Return where samples of an aggregate are noted by their keys, until they are summed."""
+        return self._noted[name]
 
-        def sample(keys: KeyTuple, value: int) -> None:
-            if keys in rows:
-                row = rows[keys]
-            else:
-                new = self._new_row(name, keys)
-                if new is None:
-                    return
-                row = new
-            row.total += value
-            if value < row.least:
-                row.least = value
-            if value > row.most:
-                row.most = value
-            bits = value.bit_length()
-            if value < 0:
-                bits = -bits
-            histogram = row.histogram
-            try:
-                histogram[bits] += 1
-            except KeyError:
-                histogram[bits] = 1
+    @property
+    def notes_samples(self) -> bool:
+        """Whether some are noted."""
+        return any(self._noted.values())
 
-        return sample
+    def sum_samples(self) -> None:
+        """Add all samples that are noted to what aggregates have."""
+        for name, noted in self._noted.items():
+            if noted:
+                rows = self.aggregates[name]
+                for key, values in noted.items():
+                    row = rows.get(key)
+                    if row is None and values:
+                        row = self._new_row(name, key, len(values))
+                    if row is not None and values:
+                        row.add(values)
+                noted.clear()
 
-    def ones(self, name: str) -> dict[KeyTuple, int]:
+    def ones(self, name: str) -> dict[Key, int]:
         """Return how often an aggregate has the sample 1 of `count`, by key."""
         return self._ones[name]
 
-    def count(self, name: str) -> Callable[[KeyTuple], None]:
-        """Return what adds the first sample of 1 for a key to an aggregate."""
+    def count(self, name: str) -> Callable[[Key], None]:
+        """Return what adds a sample of 1 to an aggregate, for a key of which it need not have any yet."""
         rows, ones = self.aggregates[name], self._ones[name]
 
-        def count(keys: KeyTuple) -> None:
-            if keys in rows or self._new_row(name, keys) is not None:
-                ones[keys] = 1
+        def count(key: Key) -> None:
+            if key in rows or self._new_row(name, key, 1) is not None:
+                ones[key] = ones.get(key, 0) + 1
 
         return count
 
-    def _new_row(self, name: str, keys: KeyTuple) -> _Samples | None:
+    def _new_row(self, name: str, key: Key, count: int) -> _Samples | None:
+        """Return a row for so many samples, which are lost where there is no room."""
         rows = self.aggregates[name]
-        if len(rows) >= self._keys or not self._take_room(ROW_ROOM, keys):
-            self.lost_keys += 1
+        if len(rows) >= self._keys or not self._take_room(ROW_ROOM, key):
+            self.lost_keys += count
             return None
-        row = rows[keys] = _Samples()
+        row = rows[key] = _Samples()
         return row
 
     def clear(self, name: str) -> None:
         """Empty an aggregate."""
+        self.sum_samples()
         rows = self.aggregates[name]
-        self._room += sum(_room_of(ROW_ROOM, keys) for keys in rows)
+        self._room += sum(_room_of(ROW_ROOM, key) for key in rows)
         rows.clear()
         self._ones[name].clear()
 
@@ -278,15 +307,18 @@ class ProbeRun:
 
     def failed(self, error: Exception) -> bool:
         """Count why a firing went no further; return whether the script is to end."""
+        self.sum_samples()
         if isinstance(error, ProbeEnds):
             return True
         kind = {FiringFault: str(error), OutOfSteps: "out of steps"}.get(type(error), "defect of the probe")
+        if isinstance(error, AttributeError) and error.obj is None:  # a field of a record that is absent
+            kind = "absent value"
         self.faults[kind] += 1
         return False
 
-    def _take_room(self, least: int, keys: KeyTuple) -> bool:
-        """Take the room of new keys, if there is so much."""
-        room = _room_of(least, keys)
+    def _take_room(self, least: int, key: Key) -> bool:
+        """Take the room of a new key, if there is so much."""
+        room = _room_of(least, key)
         if room > self._room:
             return False
         self._room -= room
@@ -294,18 +326,26 @@ class ProbeRun:
 
     def is_sampled(self, name: str) -> bool:
         """Tell whether an aggregate has other samples than those that count."""
+        self.sum_samples()
         return any(samples.count for samples in self.aggregates[name].values())
 
     def rows(self, name: str, at_most: int | None = None) -> list[AggregateRow]:
         """Return an aggregate's rows, those with most samples first; all, or the first so many."""
+        self.sum_samples()
         ones, samples = self._ones[name], self.aggregates[name]
-        counted = ((-each.count - ones.get(keys, 0), tuple(map(str, keys)), keys) for keys, each in samples.items())
+        counted = (
+            (-each.count - ones.get(key, 0), tuple(map(str, _parts(key))), key) for key, each in samples.items()
+        )
         ordered = sorted(counted) if at_most is None else nsmallest(at_most, counted)
-        return [samples[keys].row(keys, ones.get(keys, 0)) for _count, _text, keys in ordered]
+        return [samples[key].row(_parts(key), ones.get(key, 0)) for _count, _text, key in ordered]
 
 
-def _room_of(least: int, keys: KeyTuple) -> int:
-    return least + CHARACTER_ROOM * sum(len(key) for key in keys if isinstance(key, str))
+def _parts(key: Key) -> KeyTuple:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _room_of(least: int, key: Key) -> int:
+    return least + CHARACTER_ROOM * sum(len(part) for part in _parts(key) if isinstance(part, str))
 
 
 # Integers of 64 bits

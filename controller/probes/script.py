@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from types import CellType
 from typing import Any, NamedTuple
 
 from lark import Token, Tree
 
-from controller.probes.expressions import HELPERS, WORDS, AggregateShape, Declared, fault, integer_of, literal_of
+from controller.probes.expressions import WORDS, AggregateShape, Declared, fault, integer_of, literal_of
+from controller.probes.firing import ClauseCode, Failed, Firing, FiringFunction, FiringPlace
 from controller.probes.grammar import parse
 from controller.probes.points import POINTS_BOUND, PointCatalogue, ProbePoint
-from controller.probes.runtime import KEYS_BOUND, ProbeRun, Value
+from controller.probes.runtime import KEYS_BOUND, SUMMED_EVERY, ProbeRun, Value
 from controller.probes.statements import ClauseCompiler, kind_called
 from controller.probes.value_kinds import STRING, ValueKind
 
@@ -24,21 +27,25 @@ MOST_KEY_PARTS = 8
 
 BEGIN, END = "begin", "end"
 
-Firing = Callable[[Any], None]
-"""Fires a clause for a record, which is None at `begin` and `end`."""
-
-Binder = Callable[[ProbeRun, str, str, Callable[[], int]], Firing]
-"""Takes a run, the name of an app, that of a point, and what tells the time in nanoseconds."""
+_MANY = 1 << 62
+"""More firings than a recording has."""
 
 
 class CompiledClause(NamedTuple):
-    """A clause: the points at which it fires, one in `every`, and what binds it to each."""
+    """A clause: the points at which it fires, one in `every`, and what it does."""
 
     begins: bool
     ends: bool
     points: tuple[ProbePoint, ...]
     every: int
-    bind: Binder
+    code: ClauseCode
+
+
+class Together(NamedTuple):
+    """Clauses that fire together for a record, by number, or one of which one in `every` does."""
+
+    numbers: tuple[int, ...]
+    every: int
 
 
 class Script:
@@ -50,6 +57,8 @@ class Script:
         What it was made of.
     clauses
         Its clauses, in order.
+    at
+        Which clauses fire at each of its points, `begin` and `end` aside, in order.
     """
 
     def __init__(
@@ -58,11 +67,37 @@ class Script:
         self.text = text
         self.clauses = tuple(clauses)
         self._values, self._bags, self._aggregates = tuple(values), tuple(names.bags), tuple(names.aggregates)
+        numbers: dict[ProbePoint, list[int]] = {}
+        for number, clause in enumerate(clauses):
+            for point in clause.points:
+                numbers.setdefault(point, []).append(number)
+        self.at: Mapping[ProbePoint, tuple[Together, ...]] = {
+            point: tuple(self._together(at)) for point, at in numbers.items()
+        }
+        several = {each.numbers for together in self.at.values() for each in together if len(each.numbers) > 1}
+        codes = [clause.code for clause in clauses]
+        self._functions: dict[tuple[int, ...], FiringFunction] = {
+            (number,): FiringFunction([code]) for number, code in enumerate(codes)
+        }
+        self._functions |= {each: FiringFunction([codes[number] for number in each]) for each in several}
+
+    def _together(self, numbers: Sequence[int]) -> Iterator[Together]:
+        for every, same in groupby(numbers, lambda number: self.clauses[number].every):
+            if every == 1:
+                yield Together(tuple(same), 1)
+            else:
+                yield from (Together((number,), every) for number in same)
 
     @property
     def points(self) -> tuple[ProbePoint, ...]:
         """The points that its clauses look at, `begin` and `end` aside, each once."""
         return tuple(dict.fromkeys(point for clause in self.clauses for point in clause.points))
+
+    def bound(
+        self, numbers: tuple[int, ...], place: FiringPlace, left: CellType, refused: Firing, failed: Failed
+    ) -> Firing:
+        """Return what fires clauses, one or such as are `Together`, at a place; see `FiringFunction`."""
+        return self._functions[numbers].bound(place, left, refused, failed)
 
     def new_run(self, *, keys: int = KEYS_BOUND, lines_per_s: int | None = None) -> ProbeRun:
         """Return a run in which nothing has been seen yet."""
@@ -87,13 +122,18 @@ class Probe:
         self.run = script.new_run() if run is None else run
         self.has_ended = False
         self._now_ns = 0
+        self._left = CellType(_MANY)
+        self._sum_at = SUMMED_EVERY
         self._seen = [0] * len(script.clauses)
-        self._begin = [self._bound(clause, "", BEGIN) for clause in script.clauses if clause.begins]
-        self._end = [self._bound(clause, "", END) for clause in script.clauses if clause.ends]
-        self._at: dict[ProbePoint, list[tuple[int, Firing]]] = {}
-        for number, clause in enumerate(script.clauses):
-            for point in clause.points:
-                self._at.setdefault(point, []).append((number, self._bound(clause, point.app, point.name)))
+        self._begin = [self._bound((n,), "", BEGIN) for n, clause in enumerate(script.clauses) if clause.begins]
+        self._end = [self._bound((n,), "", END) for n, clause in enumerate(script.clauses) if clause.ends]
+
+    @cached_property
+    def _at(self) -> dict[ProbePoint, list[tuple[Together, Firing]]]:
+        return {
+            point: [(each, self._bound(each.numbers, point.app, point.name)) for each in together]
+            for point, together in self.script.at.items()
+        }
 
     def begin(self, now_ns: int) -> None:
         """Have what is to be done at the beginning done."""
@@ -108,11 +148,12 @@ class Probe:
     def fire_at(self, point: ProbePoint, record: Any, now_ns: int) -> None:
         """Have clauses look at what a point gives."""
         self._now_ns = now_ns
-        for number, firing in self._at.get(point, ()):
+        for together, firing in self._at.get(point, ()):
             if self.has_ended:
                 return
+            number = together.numbers[0]
             self._seen[number] += 1
-            if self._seen[number] % self.script.clauses[number].every == 0:
+            if self._seen[number] % together.every == 0:
                 self._fire(firing, record)
 
     def end(self, now_ns: int) -> None:
@@ -124,15 +165,26 @@ class Probe:
                 self._fire(firing, None)
         self.has_ended = True
 
-    def _bound(self, clause: CompiledClause, app: str, point: str) -> Firing:
-        return clause.bind(self.run, app, point, lambda: self._now_ns)
+    def _bound(self, numbers: tuple[int, ...], app: str, point: str) -> Firing:
+        place = FiringPlace(self.run, app, point, lambda: self._now_ns)
+        return self.script.bound(numbers, place, self._left, self._refused, self._failed)
+
+    def _refused(self, _record: Any) -> None:
+        raise AssertionError("there is no bound")
+
+    def _failed(self, error: Exception, to_come: int) -> bool:
+        self.has_ended = self.run.failed(error)
+        if self.has_ended:
+            self._left.cell_contents += to_come
+        return self.has_ended
 
     def _fire(self, firing: Firing, record: Any) -> None:
-        self.run.fired += 1
-        try:
-            firing(record)
-        except Exception as error:  # who is looked at never sees it
-            self.has_ended = self.run.failed(error)
+        firing(record)
+        run = self.run
+        run.fired = _MANY - self._left.cell_contents
+        if run.fired >= self._sum_at:
+            run.sum_samples()
+            self._sum_at = run.fired + SUMMED_EVERY
 
 
 def load(text: str, catalogue: PointCatalogue) -> Script:
@@ -193,22 +245,17 @@ def _first_value(kind: ValueKind, literal: Tree[Token] | None) -> tuple[Value, V
 def _clause(tree: Tree[Token], points: tuple[ProbePoint, ...], declared: Declared) -> CompiledClause:
     named, sampling, _condition, _block = tree.children
     every = _every(sampling)  # type: ignore[arg-type]
-    function = _compile(tree, points, declared, surveys=False)
-    module = ast.fix_missing_locations(ast.Module([function], []))
-    scope: dict[str, Any] = {"__builtins__": {}, **HELPERS}
-    exec(compile(module, "<probe>", "exec"), scope)
+    code = _compile(tree, points, declared, surveys=False)
     words = {str(each) for each in named.children}  # type: ignore[union-attr]
-    return CompiledClause(BEGIN in words, END in words, points, every, scope["bind"])
+    return CompiledClause(BEGIN in words, END in words, points, every, code)
 
 
-def _compile(
-    tree: Tree[Token], points: tuple[ProbePoint, ...], declared: Declared, *, surveys: bool
-) -> ast.FunctionDef:
-    """Return the function that binds a clause to one of its points."""
+def _compile(tree: Tree[Token], points: tuple[ProbePoint, ...], declared: Declared, *, surveys: bool) -> ClauseCode:
+    """Return what a clause does at each of its points."""
     named, _sampling, condition, block = tree.children
     is_bare = any(str(each) in (BEGIN, END) for each in named.children)  # type: ignore[union-attr]
     records = () if is_bare else tuple(dict.fromkeys(point.record for point in points))
-    return ClauseCompiler(declared, records, surveys=surveys).function(condition, block)  # type: ignore[arg-type]
+    return ClauseCompiler(declared, records, surveys=surveys).clause(condition, block)  # type: ignore[arg-type]
 
 
 def _every(sampling: Tree[Token] | None) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 from lark import Token, Tree
 
 from controller.probes.expressions import (
-    BOUND,
     WORDS,
     Declared,
     Expressions,
@@ -20,8 +19,9 @@ from controller.probes.expressions import (
     fault,
     text_of,
 )
+from controller.probes.firing import ClauseCode
 from controller.probes.grammar import ScriptFault
-from controller.probes.syntax_nodes import call, from_record, name, of_run, variable, wrapped
+from controller.probes.syntax_nodes import assign, call, from_record, name, of_run, variable, wrapped
 from controller.probes.value_kinds import INT, STRING, ValueKind
 
 LOOPS_BOUND = 16
@@ -29,6 +29,9 @@ LOOPS_BOUND = 16
 
 STATIC_STEPS = 4096
 """Syntax nodes of a clause without loops, at most."""
+
+SAMPLES_TOGETHER = 8
+"""Statements of a clause without loops that add samples; where it has more they are summed after each firing."""
 
 _CONVERSION = re.compile(r"%(%|-?0?\d{0,2}[dxs])")
 
@@ -47,27 +50,29 @@ class ClauseCompiler(Expressions):
         self._made = 0
         self._loops = 0
         self._nested = 0
+        self._sampling = 0
         self.has_loops = False
 
-    def function(self, condition: Tree[Token] | None, block: Tree[Token]) -> ast.FunctionDef:
-        """Return the function that binds the clause to a point of a run, and returns what a firing calls."""
-        body: list[ast.stmt] = []
+    def clause(self, condition: Tree[Token] | None, block: Tree[Token]) -> ClauseCode:
+        """Return what a firing does."""
+        test: ast.expr | None = None
         if condition is not None:
             with self._survey():
-                body.append(ast.If(ast.UnaryOp(ast.Not(), self.truth(condition.children[0])), [ast.Return(None)], []))  # type: ignore[arg-type]
-        body += self.block(block)
+                test = self.truth(condition.children[0])  # type: ignore[arg-type]
+        body = self.block(block) or [ast.Pass()]
         if self.has_loops:
-            body.insert(0, ast.Assign([ast.Name("steps", ast.Store())], ast.Constant(0)))
+            body.insert(0, assign("steps", ast.Constant(0)))
         elif self.nodes > STATIC_STEPS:
             raise fault(block, f"a clause without loops has at most {STATIC_STEPS} steps, and this has {self.nodes}")
-        if self.reads_clock:
-            body.insert(0, _assign(ast.Name("now_ns", ast.Store()), call("clock")))
-        fire = ast.FunctionDef("fire", _parameters("record"), [*body, ast.Return(None)], [], None)
-        kept: list[ast.stmt] = [
-            _assign(ast.Name(bound, ast.Store()), of_run(method, ast.Constant(of)))
-            for bound, (method, of) in self.kept.items()
-        ]
-        return ast.FunctionDef("bind", _parameters(*BOUND), [*kept, fire, ast.Return(name("fire"))], [], None)
+        body += self._summed()
+        return ClauseCode([ast.If(test, body, [])] if test is not None else body, self.kept, self.reads_clock)
+
+    def _summed(self) -> list[ast.stmt]:
+        """Return what sums samples after a firing that may have added many."""
+        summed = ast.Expr(of_run("sum_samples"))
+        if self._sampling and self.has_loops:
+            return [ast.If(ast.Compare(name("steps"), [ast.Gt()], [name("STEPS_TOGETHER")]), [summed], [])]
+        return [summed] if self._sampling > SAMPLES_TOGETHER else []
 
     def block(self, tree: Tree[Token]) -> list[ast.stmt]:
         """Return the statements of a block, whose variables end with it."""
@@ -119,12 +124,12 @@ class ClauseCompiler(Expressions):
         word, token, value = tree.children
         kind = kind_called(word)  # type: ignore[arg-type]
         compiled = self.of_kind(value, kind)  # type: ignore[arg-type]
-        return [_assign(ast.Name(self._local(token, kind), ast.Store()), compiled)]  # type: ignore[arg-type]
+        return [assign(self._local(token, kind), compiled)]  # type: ignore[arg-type]
 
     def _do_set(self, tree: Tree[Token]) -> list[ast.stmt]:
         place, value = tree.children
         target, kind = self._variable(place)  # type: ignore[arg-type]
-        return [_assign(target, self.of_kind(value, kind))]  # type: ignore[arg-type]
+        return [ast.Assign([target], self.of_kind(value, kind))]  # type: ignore[arg-type]
 
     def _do_add(self, tree: Tree[Token]) -> list[ast.stmt]:
         place, value = tree.children
@@ -132,7 +137,7 @@ class ClauseCompiler(Expressions):
         before = self._read(place)  # type: ignore[arg-type]
         more = self.of_kind(value, kind)  # type: ignore[arg-type]
         after = call("join", before, more) if kind == STRING else wrapped(ast.BinOp(before, ast.Add(), more))
-        return [_assign(target, after)]
+        return [ast.Assign([target], after)]
 
     def _do_store(self, tree: Tree[Token]) -> list[ast.stmt]:
         place, value = tree.children
@@ -156,7 +161,7 @@ class ClauseCompiler(Expressions):
         target, kind = self._variable(place)  # type: ignore[arg-type]
         if kind != INT:
             raise fault(tree, f"{token} is a string")
-        return [_assign(target, wrapped(ast.BinOp(self._read(place), ast.Add(), ast.Constant(1))))]  # type: ignore[arg-type]
+        return [ast.Assign([target], wrapped(ast.BinOp(self._read(place), ast.Add(), ast.Constant(1))))]  # type: ignore[arg-type]
 
     def _do_break(self, tree: Tree[Token]) -> list[ast.stmt]:
         return [self._in_loop(tree, ast.Break())]
@@ -181,7 +186,8 @@ class ClauseCompiler(Expressions):
     def _do_try(self, tree: Tree[Token]) -> list[ast.stmt]:
         with self._nesting(tree):
             tried, caught = (self.block(child) or [ast.Pass()] for child in tree.children)  # type: ignore[arg-type]
-        return [ast.Try(tried, [ast.ExceptHandler(name("FiringFault"), None, caught)], [], [])]
+        faults = ast.Tuple([name("FiringFault"), name("AttributeError")], ast.Load())
+        return [ast.Try(tried, [ast.ExceptHandler(faults, None, caught)], [], [])]
 
     def _do_while(self, tree: Tree[Token]) -> list[ast.stmt]:
         condition, block = tree.children
@@ -197,9 +203,9 @@ class ClauseCompiler(Expressions):
             goes_on = f"round{self._made}"
             leave = ast.If(ast.UnaryOp(ast.Not(), self.truth(condition)), [ast.Break()], [])  # type: ignore[arg-type]
             stepped = ast.If(name(goes_on), self._statement(step), [])  # type: ignore[arg-type]
-            marked = _assign(ast.Name(goes_on, ast.Store()), ast.Constant(1))
+            marked = assign(goes_on, ast.Constant(1))
             body = [stepped, marked, leave, *self._looped(block)]  # type: ignore[arg-type]
-        zero = _assign(ast.Name(goes_on, ast.Store()), ast.Constant(0))
+        zero = assign(goes_on, ast.Constant(0))
         return [*begin, zero, ast.While(ast.Constant(1), body, [])]
 
     def _do_foreach(self, tree: Tree[Token]) -> list[ast.stmt]:
@@ -210,7 +216,7 @@ class ClauseCompiler(Expressions):
         kind = items.kind.of[0]
         with self._scope():
             local = self._local(token, kind)  # type: ignore[arg-type]
-            taken = _assign(ast.Name(local, ast.Store()), from_record(name(local), kind))
+            taken = assign(local, from_record(name(local), kind))
             body = [taken, *self._looped(block)]  # type: ignore[arg-type]
         return [ast.For(ast.Name(local, ast.Store()), items.node, body, [])]
 
@@ -223,7 +229,7 @@ class ClauseCompiler(Expressions):
             body = self.block(block)
         self._loops -= 1
         cost = ast.Constant(self.nodes - before + 1)
-        counted = _assign(ast.Name("steps", ast.Store()), ast.BinOp(name("steps"), ast.Add(), cost))
+        counted = assign("steps", ast.BinOp(name("steps"), ast.Add(), cost))
         over = ast.Compare(name("steps"), [ast.Gt()], [name("STEPS_BOUND")])
         return [counted, ast.If(over, [ast.Raise(call("OutOfSteps"), None)], []), *body]
 
@@ -283,37 +289,34 @@ class ClauseCompiler(Expressions):
         return of_run("end")
 
     def _sampled(self, token: Any, keys: list[Any], sample: ast.expr) -> ast.stmt:
+        """Note a sample, which is summed with others."""
+        self._sampling += 1
         known = self.known_or_taken(self.aggregate_keys(token, keys), "samples", token)
-        return ast.Expr(self.of_kept("sample", token, known, sample))
+        noted = ast.Subscript(name(self.keep("noted", token)), known, ast.Load())
+        return ast.Expr(ast.Call(ast.Attribute(noted, "append", ast.Load()), [sample], []))
 
     def _stored(self, token: Any, keys: KeyNodes, value: ast.expr) -> list[ast.stmt]:
-        """Put a value into a bag: in place, and where that made it larger its room is looked at."""
+        """Put a value into a bag: in place where its key is there already."""
         bag = name(self.keep("bag", token))
+        key = ast.NamedExpr(ast.Name("key", ast.Store()), keys.taken if keys.raw is None else keys.raw)
         place = ast.Subscript(bag, name("key"), ast.Store())
-        is_larger = ast.Compare(call("len", bag), [ast.NotEq()], [name("size")])
         return [
-            _assign(ast.Name("key", ast.Store()), self.known_or_taken(keys, "bag", token)),
-            _assign(ast.Name("value", ast.Store()), value),
-            _assign(ast.Name("size", ast.Store()), call("len", bag)),
-            _assign(place, name("value")),
-            ast.If(is_larger, [ast.Expr(self.of_kept("added", token, name("key")))], []),
+            ast.If(
+                ast.Compare(key, [ast.In()], [bag]),
+                [ast.Assign([place], value)],
+                [ast.Expr(self.of_kept("put", token, keys.seen_in("key"), value))],
+            )
         ]
 
     def _counted(self, token: Any, keys: list[Any]) -> list[ast.stmt]:
         """Count a sample of 1: in place where its key is there already."""
         nodes = self.aggregate_keys(token, keys)
-        ones = name(self.keep("ones", token))
-
-        def one_more(key: ast.expr, otherwise: list[ast.stmt]) -> ast.stmt:
-            place = ast.Subscript(ones, key, ast.Store())
-            new = ast.ExceptHandler(name("KeyError"), None, otherwise)
-            return ast.Try([ast.AugAssign(place, ast.Add(), ast.Constant(1))], [new], [], [])
-
-        taken = _assign(ast.Name("key", ast.Store()), nodes.taken)
-        counted = [taken, one_more(name("key"), [ast.Expr(self.of_kept("count", token, name("key")))])]
-        if nodes.raw is None:
-            return counted
-        return [_assign(ast.Name("key", ast.Store()), nodes.raw), one_more(name("key"), counted)]
+        taken, known, before = nodes.taken, nodes.raw, list[ast.stmt]()
+        if known is None and keys:
+            before, taken, known = [assign("key", taken)], name("key"), name("key")
+        place = ast.Subscript(name(self.keep("ones", token)), known or taken, ast.Store())
+        new = ast.ExceptHandler(name("KeyError"), None, [ast.Expr(self.of_kept("count", token, taken))])
+        return [*before, ast.Try([ast.AugAssign(place, ast.Add(), ast.Constant(1))], [new], [], [])]
 
     def _variable(self, place: Tree[Token]) -> tuple[ast.expr, ValueKind]:
         """Return a variable that is set."""
@@ -334,11 +337,3 @@ class ClauseCompiler(Expressions):
     def _read(self, place: Tree[Token]) -> ast.expr:
         read: Typed = self._name(place)
         return read.node
-
-
-def _parameters(*names: str) -> ast.arguments:
-    return ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
-
-
-def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:
-    return ast.Assign([target], value)

@@ -21,6 +21,11 @@ def call(function: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(name(function), list(arguments), [])
 
 
+def assign(identifier: str, value: ast.expr) -> ast.Assign:
+    """Return a statement that gives a name a value."""
+    return ast.Assign([ast.Name(identifier, ast.Store())], value)
+
+
 def of_run(method: str, *arguments: ast.expr) -> ast.Call:
     """Return a call of what runs the script."""
     return ast.Call(ast.Attribute(name("run"), method, ast.Load()), list(arguments), [])
@@ -31,25 +36,48 @@ def from_record(value: ast.expr, kind: ValueKind) -> ast.expr:
     seen = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
     if kind == INT:
         is_int = ast.Compare(call("type", seen), [ast.Is()], [name("int")])
-        return _seen_where(ast.BoolOp(ast.And(), [is_int, _fits()]), "as_int")
-    if kind == STRING:
+        is_seen: ast.expr = ast.BoolOp(ast.And(), [is_int, _fits()])
+    elif kind == STRING:
         is_text = ast.Compare(call("type", seen), [ast.Is()], [name("text")])
         is_short = ast.Compare(call("len", name("seen")), [ast.LtE()], [ast.Constant(runtime.TEXT_BOUND)])
-        return _seen_where(ast.BoolOp(ast.And(), [is_text, is_short]), "as_text")
-    return _seen_where(ast.Compare(seen, [ast.IsNot()], [ast.Constant(None)]), "as_present")
+        is_seen = ast.BoolOp(ast.And(), [is_text, is_short])
+    else:
+        is_seen = ast.Compare(seen, [ast.IsNot()], [ast.Constant(None)])
+    return ast.IfExp(is_seen, name("seen"), taken_as(name("seen"), kind))
+
+
+def taken_as(value: ast.expr, kind: ValueKind) -> ast.Call:
+    """Return a call that takes a value of a record as scripts see it."""
+    return call({INT: "as_int", STRING: "as_text"}.get(kind, "as_present"), value)
 
 
 def wrapped(value: ast.expr) -> ast.expr:
     """Return an integer that was computed as 64 bits hold it, without a call where it fits."""
-    taken = ast.Compare(
-        ast.NamedExpr(ast.Name("seen", ast.Store()), value), [ast.GtE()], [ast.Constant(runtime.LEAST)]
-    )
-    return _seen_where(ast.BoolOp(ast.And(), [taken, _compared(ast.LtE(), runtime.MOST)]), "wrap")
+    return ast.IfExp(_is_within(value, runtime.LEAST, runtime.MOST), name("seen"), call("wrap", name("seen")))
 
 
-def _seen_where(condition: ast.expr, otherwise: str) -> ast.expr:
-    """Return the value that a condition calls `seen` where it holds, and else what a function makes of it."""
-    return ast.IfExp(condition, name("seen"), call(otherwise, name("seen")))
+def divided(
+    value: ast.expr, unbound: ast.expr | None, operator: ast.operator, function: str, by: ast.expr
+) -> ast.expr:
+    """Return an integer divided by a positive one, without a call where it is not negative.
+
+    What it is before 64 bits hold it, where it is not held by these, is looked at once for both.
+    """
+    if unbound is None:
+        taken = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
+        is_plain: ast.expr = ast.Compare(taken, [ast.GtE()], [ast.Constant(0)])
+        held: ast.expr = name("seen")
+    else:
+        is_plain = _is_within(unbound, 0, runtime.MOST)
+        held = call("wrap", name("seen"))
+    return ast.IfExp(is_plain, ast.BinOp(name("seen"), operator, by), call(function, held, by))
+
+
+def _is_within(value: ast.expr, least: int, most: int) -> ast.expr:
+    """Return whether a value, which is called `seen` from there on, is within bounds."""
+    taken = ast.NamedExpr(ast.Name("seen", ast.Store()), value)
+    is_great = ast.Compare(taken, [ast.GtE()], [ast.Constant(least)])
+    return ast.BoolOp(ast.And(), [is_great, _compared(ast.LtE(), most)])
 
 
 def _fits() -> ast.expr:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, NewType, Union, get_args, get_origin
+
+from controller.probes.declared import field_types, property_types
 
 HIDDEN = frozenset({"secret", "token", "password", "key_pem"})
 """Fields that no script sees, whatever record has them."""
@@ -44,11 +46,7 @@ def is_record(kind: Any) -> bool:
 
 
 def _is_protocol(kind: type) -> bool:
-    return getattr(kind, "_is_protocol", False) and bool(_properties(kind))
-
-
-def _properties(kind: type) -> dict[str, property]:
-    return {name: value for name, value in vars(kind).items() if isinstance(value, property)}
+    return getattr(kind, "_is_protocol", False) and bool(property_types(kind))
 
 
 def _is_seen(name: str) -> bool:
@@ -59,9 +57,9 @@ def _is_seen(name: str) -> bool:
 def fields_of(kind: type) -> dict[str, ValueKind]:
     """Return what a script sees of a type of records, by the names of its fields."""
     if _is_protocol(kind):
-        hints = {name: get_type_hints(each.fget)["return"] for name, each in _properties(kind).items()}
+        hints = property_types(kind)
         return _seen(hints, hints)
-    hints = get_type_hints(kind)
+    hints = field_types(kind)
     names = [each.name for each in fields(kind)] if is_dataclass(kind) else list(kind._fields)  # type: ignore[attr-defined]
     return _seen(names, hints)
 

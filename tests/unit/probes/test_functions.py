@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -16,10 +18,12 @@ from apps.probe_points import recorded_points
 from controller.probes.functions import ENTER, EXIT, LoadedFunctions
 from controller.probes.grammar import ScriptFault
 from controller.probes.points import POINTS_BOUND, PointCatalogue
-from controller.probes.script import load
+from controller.probes.script import Probe, load
+from controller.wire.addresses import format_ip
 
 FUNCTIONS = LoadedFunctions("looked_at", ())
 CATALOGUE = PointCatalogue([], timed=("app", "other"), functions=FUNCTIONS)
+NOT_COMPILED = "scripts look at functions that are not"
 NAMES = [
     *("Base.__init__", "Base.grow", "Derived.grow", "Derived.halved", "Derived.of", "every_kind", "factorial"),
     *("fails", "generates", "hides", "makes_closure"),
@@ -177,6 +181,14 @@ def test_what_cannot_be_looked_at_is_refused_with_its_reason_and_place(point: st
     assert why in refused.value.text and (refused.value.line, refused.value.column) == (2, 3)
 
 
+def test_a_pattern_that_matches_compiled_functions_alone_is_refused_with_that():
+    compiled = LoadedFunctions("_json", ())
+    assert json.decoder.scanstring is sys.modules["_json"].scanstring
+    for pattern in ("_json.scan*", "_json.make_encoder.*"):
+        assert compiled.refusal(pattern) == f"what {pattern} matches is compiled here, and {NOT_COMPILED}"
+    assert compiled.refusal("_json.none*") == FUNCTIONS.refusal("_json.scan*") == ""
+
+
 def test_a_pattern_of_more_functions_than_a_script_may_have_is_refused():
     every = recorded_points()
     assert len(every.find("multicast:enter:*")) == POINTS_BOUND + 1
@@ -198,7 +210,8 @@ def test_a_firing_is_made_of_nothing_that_is_looked_at():
     }
     """
     loaded = load(script, CATALOGUE)
-    fire = loaded.clauses[0].bind(loaded.new_run(), "app", "p", lambda: 5)
+    probe = Probe(loaded)
+    record = FUNCTIONS.fields("looked_at.factorial").entered(3)
     called: set[str] = set()
 
     def trace(frame: Any, event: str, _argument: Any) -> None:
@@ -207,9 +220,10 @@ def test_a_firing_is_made_of_nothing_that_is_looked_at():
 
     sys.setprofile(trace)
     try:
-        fire(FUNCTIONS.fields("looked_at.factorial").entered(3))
+        probe.fire_at(loaded.points[0], record, 5)
     finally:
         sys.setprofile(None)
+    assert not probe.run.faults
     ours = {name for name in called if name.startswith("controller.")}
-    assert "controller.wire.addresses.format_ip" in ours
+    assert "controller.wire.addresses.format_ip" in ours or not isinstance(format_ip, FunctionType)  # compiled
     assert not ours & set(functions.names())

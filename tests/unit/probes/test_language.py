@@ -175,7 +175,7 @@ def test_all_bags_share_one_room_which_comes_back(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(runtime, "ROOM_BOUND", 2 * runtime.PAIR_ROOM)
     script = "bag b; bag c; begin { b[1] <- 1; c[1] <- 1; c[2] <- 2; delete(b[1]); b[9] <- 1; }"
     run_ = run(script).run
-    assert (run_.lost_keys, run_.bags) == (1, {"b": {(9,): 1}, "c": {(1,): 1}})
+    assert (run_.lost_keys, run_.bags) == (1, {"b": {9: 1}, "c": {1: 1}})
 
 
 def test_a_loop_that_does_not_end_is_ended():
@@ -196,7 +196,7 @@ def test_keys_are_as_scripts_see_them_whatever_a_record_has():
         for name in ("n", "sizes"):
             ((row),) = found.rows(name)
             assert (row.keys, type(row.keys[0]), row.count) == ((1,), int, len(records))
-        assert found.bags["last"] == {(1,): 4 + len(records)} and type(next(iter(found.bags["last"]))[0]) is int
+        assert found.bags["last"] == {1: 4 + len(records)} and type(next(iter(found.bags["last"]))) is int
         assert found.printed == [str(5 + at) for at in range(len(records))] and not found.faults
 
 
@@ -206,3 +206,38 @@ def test_keys_that_are_texts_are_as_scripts_see_them_too():
     found = run(script, [Packet(1, b"", colour) for colour in colours]).run
     assert {row.keys: row.count for row in found.rows("n")} == {("red",): 3, ("r" * 256,): 2}
     assert all(type(row.keys[0]) is str for row in found.rows("n")[1:]) and dict(found.faults) == {"absent value": 1}
+
+
+def test_samples_are_all_there_whenever_somebody_looks():
+    script = """aggr a[1][0]; aggr b[0][0];
+    app:effect:Answer { a[dpid] <- xid - 3; printa(a); b <- xid; if (xid == 2) { clear(b); } }"""
+    records = [Answer(7, xid) for xid in range(1300)]
+    found = run(script, records).run
+    (row,) = found.rows("a")
+    assert (row.count, row.sum, row.min, row.max) == (1300, sum(range(-3, 1297)), -3, 1296)
+    assert dict(row.histogram) == {-2: 2, -1: 1, 0: 1} | {
+        1 << bits: min(1 << bits, 1297 - (1 << bits)) for bits in range(11)
+    }
+    (row,) = found.rows("b")
+    assert (row.count, row.sum, row.min) == (1297, sum(range(3, 1300)), 3)
+    assert found.printed[:2] == [
+        "a[7] count 1 mean -3 min -3 max -3",
+        "a[7] count 2 mean -2.5 min -3 max -2",
+    ]
+
+
+def test_samples_of_loops_are_all_there_also_of_those_that_are_ended():
+    script = "aggr a[0][0]; int i; app:effect:Answer { for (i = 0; i < xid; i++) { a <- i; } }"
+    found = run(script, [Answer(1, 5), Answer(1, 900), Answer(1, 1 << 40), Answer(1, 2)]).run
+    assert dict(found.faults) == {"out of steps": 1}
+    (row,) = found.rows("a")
+    assert row.count > 5 + 900 + 2 + 900 and row.min == 0
+
+
+def test_samples_for_which_there_is_no_key_are_counted_each(monkeypatch: pytest.MonkeyPatch):
+    text = "aggr a[1][0]; app:effect:Answer { a[dpid] <- xid; }"
+    script = load(text, CATALOGUE)
+    probe = Probe(script, script.new_run(keys=2))
+    for dpid in (1, 2, 3, 1, 3, 4):
+        probe.fire("app", "effect", Answer(dpid, 5), 0)
+    assert [row.count for row in probe.run.rows("a")] == [2, 1] and probe.run.lost_keys == 3

@@ -6,19 +6,24 @@ import json
 from collections import Counter
 from pathlib import Path
 from random import Random
+from types import FunctionType
 from typing import Any
 
 import pytest
 
-from apps.probe_points import recorded_points
+from apps.probe_points import asked_for, recorded_points
 from apps.replays import Replay, probe_replay, read_lines
 from controller.admission.host import Decision, Host
 from controller.config.policy import Role
+from controller.discovery.core import DiscoveryCore
 from controller.effects import ActionRefused, ActionTaken
 from controller.events import PacketReceived
+from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
+from controller.probes.grammar import ScriptFault
 from controller.probes.script import Probe, load
 from controller.probes.static_points import STATIC_POINTS
+from controller.unicast.core import UnicastCore
 from wire_frames import GROUP, GROUP6, HOST, HOST6, MAC, V3_ROUTERS, igmp, mld, mld2, record, v2, v3
 
 CASES = Path(__file__).parents[2] / "conformance"
@@ -191,6 +196,10 @@ def test_samples_are_those_of_the_ports_and_switches_that_were_read():
 def test_functions_are_counted_in_a_recording_as_often_as_they_are_called_and_change_nothing():
     case = CASES / "multicast" / "link-fails-and-returns"
     name = "controller.multicast.core.MulticastCore.handle"
+    if not isinstance(MulticastCore.handle, FunctionType):
+        with pytest.raises(ScriptFault, match="handle is compiled here"):
+            load(f"*:enter:{name} {{ }}", recorded_points())
+        return
 
     class Noting(Replay):
         def __init__(self) -> None:
@@ -218,3 +227,21 @@ def test_functions_are_counted_in_a_recording_as_often_as_they_are_called_and_ch
     assert counts(probe, "entered") == {("discovery",): events}
     assert counts(probe, "left") == {("multicast",): events, ("elsewhere",): events}
     assert [row.sum for row in probe.run.rows("took")] == [0]
+
+
+def test_what_an_absent_record_has_is_absent_and_can_be_caught():
+    audit = Audit(None, None, None, Role.RECEIVER, None)  # type: ignore[arg-type]
+    script = """int x; aggr n[1][0]; bag b;
+    multicast:effect:Audit { x = host.dpid; } multicast:effect:Audit { n[host.port_no]++; }
+    multicast:effect:Audit { n[host.port_no] <- 1; } multicast:effect:Audit { b[host.port_no] <- 1; }
+    multicast:effect:Audit { try { x = b[host.port_no]; } catch { print("none"); } }"""
+    probe = Probe(load(script, recorded_points()))
+    probe.fire("multicast", "effect", audit, 0)
+    run = probe.run
+    assert (run.faults, run.printed, run.rows("n"), run.bags) == ({"absent value": 4}, ["none"], [], {"b": {}})
+
+
+@pytest.mark.parametrize("core", [DiscoveryCore, MulticastCore, UnicastCore])
+def test_a_core_that_is_compiled_has_the_same_points(core: type):
+    compiled = type("Compiled", (), {"handle": lambda self: None, "__module__": core.__module__})
+    assert asked_for(compiled) == asked_for(core) != frozenset()
