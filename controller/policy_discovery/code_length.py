@@ -28,6 +28,12 @@ def choice_bits(total: int, chosen: int) -> float:
     return (lgamma(total + 1) - lgamma(chosen + 1) - lgamma(total - chosen + 1)) / log(2)
 
 
+def choices_bits(total: int) -> Floats:
+    """Return log2 of the number of ways to choose 0, 1 and so on to all of a total."""
+    chosen = np.arange(1, total + 1)
+    return np.concatenate([[0.0], np.cumsum(np.log2((total - chosen + 1) / chosen))])
+
+
 def name_bits(rows: int, columns: int, members: int, properties: int) -> float:
     """Return what it takes to say which members of all rows a policy has, and which of all columns."""
     sizes = log2(max(rows, 1)) + log2(max(columns, 1))

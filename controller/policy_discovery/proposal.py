@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.config.terms import SwitchPort
+from controller.config.terms import SwitchPort, can_be_host
 from controller.kernel.domains import address_of, domain_of
 from controller.policy_discovery.observations import Observations, Pair
 from controller.policy_discovery.prefixes import exact_prefixes, prefixes
@@ -92,11 +92,11 @@ def propose(observed: Observations, by: str = "address") -> PolicyProposal:
 
 
 def _routable(addresses: Iterable[bytes]) -> list[bytes]:
-    """Return addresses that are not link-local or unspecified, by which a host can be known."""
+    """Return addresses by which a policy can name a host: not link-local, and none that no host has."""
     return [
         address
         for address in addresses
-        if any(address) and not (len(address) == 16 and address[0] == 0xFE and address[1] & 0xC0 == 0x80)
+        if can_be_host(address) and not (len(address) == 16 and address[0] == 0xFE and address[1] & 0xC0 == 0x80)
     ]
 
 

@@ -22,6 +22,10 @@ VARIETY_SHARE = 0.02
 """And the least part of the policy's resources."""
 
 
+MOST_VARIETIES = 64
+"""Varieties of a policy, at most."""
+
+
 class Variety(NamedTuple):
     """The code of a value of each of the policy's columns, and the rows that are held to them."""
 
@@ -67,7 +71,7 @@ def _shared(blocks: Sequence[Block], shape: tuple[int, ...]) -> Bools:
 def _policy(block: Block, indicator: Bools, final: Ints, applicable: Bools, shared: Bools) -> DiscoveredPolicy:
     cells = np.ix_(block.rows, block.columns)
     values, doubtful = final[cells], shared[cells]
-    tuples = _tuples(values, doubtful)
+    tuples = frequent_tuples(values, doubtful)
     fits = np.array([(values == np.array(one)).sum(1) for one in tuples])
     of_row = fits.argmax(0)
     members: list[list[int]] = [[] for _ in tuples]
@@ -97,18 +101,42 @@ def _policy(block: Block, indicator: Bools, final: Ints, applicable: Bools, shar
     )
 
 
-def _tuples(values: Ints, doubtful: Bools) -> list[tuple[int, ...]]:
-    """Return the values of each variety, those of most rows first."""
+def frequent_tuples(values: Ints, doubtful: Bools) -> list[tuple[int, ...]]:
+    """Return the values of each variety, those of most rows first.
+
+    Rows that hold all properties, which no other policy covers, say them; then what rows that agree with less than
+    half of any of these have most often.
+    """
     whole = (values != BASELINE).all(1)
     alone = whole & ~doubtful.any(1)
     least = max(VARIETY_RESOURCES, VARIETY_SHARE * len(values))
+    found: list[tuple[int, ...]] = []
     for some in (alone, whole):
         counts = Counter(tuple(row) for row in values[some].tolist())
-        found = sorted((-count, one) for one, count in counts.items() if count >= least)
+        found = [one for _, one in sorted((-count, one) for one, count in counts.items() if count >= least)]
         if found:
-            return [one for _, one in found]
-    # No two rows agree in everything: the most frequent value of each column.
-    return [tuple(_most_frequent(column) for column in values.T)]
+            break
+    if not found:  # no two rows agree in everything
+        found = [tuple(_most_frequent(column) for column in values.T)]
+    while len(found) < MOST_VARIETIES:
+        left = ~_agree(values, found)
+        if left.sum() < least:
+            break
+        known = np.where(doubtful[left], BASELINE, values[left])
+        one = tuple(
+            _most_frequent(column if (column != BASELINE).any() else beside)
+            for column, beside in zip(known.T, values[left].T, strict=True)
+        )
+        if BASELINE in one or one in found or (_agree(values, [one]) & left).sum() < least:
+            break
+        found.append(one)
+    return found
+
+
+def _agree(values: Ints, tuples: Sequence[tuple[int, ...]]) -> Bools:
+    """Return which rows have half of the values of one of some tuples, or more."""
+    agreed = np.array([(values == np.array(one)).sum(1) for one in tuples]).max(0)
+    return np.asarray(2 * agreed >= values.shape[1])
 
 
 def _most_frequent(column: Ints) -> int:

@@ -101,7 +101,7 @@ def test_pictures_are_written_or_it_is_said_why_not(method, name, tmp_path: Path
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {f"{name}.png", f"{name}.svg"}
     assert (tmp_path / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert main(["policy", "discover", "--log", str(log), "--method", method, "--plot", str(log)]) == 1
-    assert f"{log}: File exists" in capsys.readouterr().err
+    assert f"{log}: it is there, and no folder" in capsys.readouterr().err
     log.write_text("time,resource,type,property,old,new\n")
     assert main(["policy", "discover", "--log", str(log), "--method", method, "--plot", str(tmp_path / "none")]) == 0
     assert len(list((tmp_path / "none").iterdir())) == 2

@@ -136,8 +136,30 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path, capsys: pytest.Ca
     found = json.loads(capsys.readouterr().out)
     assert found["policy"] == into.read_text() == PROPOSED.read_text()
     assert [tenant["seen_hosts"] for tenant in found["tenants"]] == [10, 10, 10]
-    assert main(["policy", "propose", "--audit", str(path), "-o", str(into)]) == 1
+    assert main(["policy", "propose", "--audit", str(path), "-o", str(into)]) == 2
     assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["::ffff:10.0.0.9", "255.255.255.255", "239.1.1.1", "ff02::1"])
+@pytest.mark.parametrize("role", ["receiver", "sender"])
+def test_who_gives_an_address_that_no_host_has_is_known_by_its_mac_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str, role: str
+) -> None:
+    text = proposed(capsys, "--audit", written(tmp_path, [line(9, "239.1.0.1", role, host={"ip": address})]))
+    assert '"02:00:00:00:00:09"' in text
+    assert address not in text
+    assert admits(text, 9, "239.1.0.1", Role(role))
+
+
+@pytest.mark.parametrize("mac", ["00:00:00:00:00:00", "01:00:5e:01:00:01", "ff:ff:ff:ff:ff:ff"])
+def test_a_mac_address_that_no_host_has_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mac: str
+) -> None:
+    path = written(tmp_path, [*week(), line(9, "239.1.0.1", host={"mac": mac})])
+    assert main(["policy", "propose", "--audit", str(path), "--by", "mac"]) == 0
+    told = capsys.readouterr()
+    assert mac not in told.out
+    assert "1 decisions about hosts with a MAC address that no host has are left out" in told.err
 
 
 @pytest.mark.parametrize(
@@ -153,6 +175,7 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path, capsys: pytest.Ca
         ({"host": {"port_no": float("inf")}}, ":2: host: dpid and port_no are no numbers"),
         ({"time": "yesterday"}, ":2: time: expected ISO 8601"),
         ({"time": "2026-11-20T10:00:   nanZ"}, ":2: time: expected ISO 8601"),
+        ({"time": "0001-01-01T00:00:00+01:00"}, ":2: time: 0001-01-01T00:00:00+01:00 is out of the range"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,19 @@ def test_a_file_that_was_never_good_judges_nothing_and_says_so(
     path.write_text("default: perhaps\n")
     policy.look()
     assert f"{path} cannot be used: that of before is judged by" in caplog.text
+
+
+def test_a_pipe_is_no_policy_and_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "staged.yaml"
+    os.mkfifo(path)
+    monkeypatch.setenv("VSRT_STAGED", str(path))
+    policy = staged_policy()
+    (fault,) = policy.documents.changes(0, 100)["put"]["alike"]["errors"]
+    assert "is a pipe" in fault
+    path.unlink()
+    path.write_text(STRICT)
+    policy.look()
+    assert policy.documents.changes(0, 100)["put"]["alike"]["errors"] == []
 
 
 def test_the_topology_file_that_it_names_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
