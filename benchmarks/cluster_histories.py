@@ -1,6 +1,7 @@
 """Histories of three controllers that share switches through a store, drawn by seed, and what must hold in all.
 
-    python benchmarks/cluster_histories.py [--seeds 1000] [--first 1] [--size small|middle|large] [--json]
+    python benchmarks/cluster_histories.py [--seeds 1000] [--first 1] [--size small|middle|large] [--emptied 0.3]
+        [--json]
 
 Members are the real ones (`controller.cluster.member`), and so is what asks switches for roles and writes to them
 (`controller.datapath`); the store is the twin in memory, switches are those of the tests with the roles of Open
@@ -71,8 +72,9 @@ SIZES_HELP = ", ".join(f"{name}: {size.switches:,} switches, {size.groups:,} gro
 class World(Timeline):
     """Members, switches and a store, with one clock and one source of chance."""
 
-    def __init__(self, seed: int, members: int = 3, size: Size = SMALL) -> None:
+    def __init__(self, seed: int, members: int = 3, size: Size = SMALL, emptied: float = 0.0) -> None:
         super().__init__(seed)
+        self._emptied_share = emptied
         self.told: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.takes: list[Take] = []
@@ -207,6 +209,8 @@ class World(Timeline):
         """Have something go wrong for a while, and the next thing some time later."""
         if self.now >= FAULTS_UNTIL_S:
             return
+        if self._emptied_share and self.chance.random() < self._emptied_share:
+            self._empty_under_leader()
         kinds = (
             *(self.fault_kill, self.fault_kill, self.fault_stop, self.fault_stop, self.fault_store_cut),
             *(self.fault_peer_cut, self.fault_switch_cut, self.fault_switch_restarts, self.fault_store_silent),
@@ -220,6 +224,23 @@ class World(Timeline):
             self.faults[kind.__name__.removeprefix("fault_")] += 1
             kind(node, for_s)
         self.later(self.chance.expovariate(1 / FAULT_S), self.begin_fault)
+
+    def _empty_under_leader(self) -> None:
+        """Have the store lose all, and within a second the leader end, stand still or be cut off from the store."""
+        self.faults["store_emptied"] += 1
+        self._empty_store()
+        if not (leaders := self.leaders()):
+            return
+        node, for_s = self.chance.choice(leaders), min(self.chance.uniform(0.2, 8.0), FAULTS_UNTIL_S - self.now)
+        kinds = (self.fault_stop, self.fault_kill, self.fault_store_cut, self.fault_store_stands_still)
+        kind = self.chance.choice(kinds)
+
+        def end() -> None:
+            if node.is_up and not node.is_stopped:
+                self.faults[kind.__name__.removeprefix("fault_")] += 1
+                kind(node, for_s)
+
+        self.later(self.chance.uniform(0, 1.0), end)
 
     def _lead_lost(self, fault: str, node: Node) -> None:
         if node.member.epoch is not None:
@@ -271,6 +292,9 @@ class World(Timeline):
         self.later(for_s, lambda: setattr(self, "loss", 0.0))
 
     def fault_store_emptied(self, _node: Node, _for_s: float) -> None:
+        self._empty_store()
+
+    def _empty_store(self) -> None:
         """Have the store lose all, groups apart: whoever leads writes them anew."""
         self.store.empty()
         self._emptied_s = self.now
@@ -286,9 +310,12 @@ class World(Timeline):
         self.later(for_s, lambda: setattr(node, "idle_s", 0.0) if node.run == run else None)
 
 
-def history(seed: int, size: Size = SMALL) -> World:
-    """Return a world after a history; AssertionError where something did not hold."""
-    world = World(seed, size=size)
+def history(seed: int, size: Size = SMALL, emptied: float = 0.0) -> World:
+    """Return a world after a history; AssertionError where something did not hold.
+
+    Before the share `emptied` of its faults the store is emptied while its leader ends.
+    """
+    world = World(seed, size=size, emptied=emptied)
     world.later(FAULTS_FROM_S, world.begin_fault)
     world.run(FAULTS_UNTIL_S + 0.5)
     ends_s = world.now + SETTLE_S
@@ -307,6 +334,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--size", choices=SIZES, default="small", help=SIZES_HELP)
+    text = "before which share of faults the store is emptied too, while its leader ends"
+    parser.add_argument("--emptied", type=float, default=0.0, help=text)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     takes: defaultdict[str, list[float]] = defaultdict(list)
@@ -314,7 +343,7 @@ def main() -> None:
     gc.disable()  # half of a large history's time goes into looking for cycles
     begun_s = time.process_time()
     for seed in range(args.first, args.first + args.seeds):
-        world = history(seed, SIZES[args.size])
+        world = history(seed, SIZES[args.size], args.emptied)
         faults += world.faults
         writes.append(world.writes)
         actions.append(len(world.acknowledged_numbers))

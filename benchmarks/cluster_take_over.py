@@ -2,12 +2,14 @@
 
     python benchmarks/cluster_take_over.py [--runs 10] [--members 3] [--ending kill|stop|end] [--json]
                                            [--framework os-ken|ryu] [--store-too] [--apart 62]
+                                           [--old-switches s3]
 
 Three switches in a ring under Open vSwitch, one etcd, all on this machine, in a network of their own (as root). A
 host joins at the moment at which the leader ends; packets of a stream that runs meanwhile are counted at a
 member of before. Who ended takes part again before the next run. With `--store-too` there are three servers of etcd,
 and the one that leads them is killed at the same moment. After two changes within a minute elections wait: runs that
-are further `--apart`, in seconds, show what a change takes without that.
+are further `--apart`, in seconds, show what a change takes without that. `--old-switches` speak OpenFlow 1.0; the
+host that joins is at s3.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ def main() -> None:
     parser.add_argument("--framework", choices=FRAMEWORKS, default="os-ken")
     parser.add_argument("--apart", type=float, default=0.0)
     parser.add_argument("--store-too", action="store_true")
+    parser.add_argument("--old-switches", nargs="*", choices=("s1", "s2", "s3"), default=[])
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     store = EtcdServer(3 if args.store_too else 1)
@@ -57,7 +60,12 @@ def main() -> None:
         cluster = EmulatedCluster(
             Path(directory), CONTROLLER_PORT, args.members, framework=args.framework, store=store
         )
-        with EmulatedFabric(ring(), controller=cluster, more_controller_ports=cluster.ports[1:]) as fabric:
+        with EmulatedFabric(
+            ring(),
+            controller=cluster,
+            more_controller_ports=cluster.ports[1:],
+            old_switches=args.old_switches,
+        ) as fabric:
             bench = TakeOverBench(cluster, fabric, GROUP, ("h1", "h3", "h5"), RATE_BPS)
             bench.begin()
             for _ in range(args.runs):

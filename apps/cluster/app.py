@@ -20,7 +20,7 @@ from apps.cluster.metric_targets import PATH as TARGETS_PATH
 from apps.cluster.metric_targets import MetricTargets
 from apps.cluster.monitor_orders import MonitorOrders
 from apps.cluster.monitor_watch import MonitorWatch
-from apps.cluster.own_settings import listening_socket, own_settings
+from apps.cluster.own_settings import HIGHEST, LED, listening_socket, own_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
 from apps.cluster.take_over import LeadLogs, begin_lead, write_anew
@@ -70,9 +70,6 @@ POLICY_S = 5.0
 
 _Outcome = TypeVar("_Outcome")
 
-FLOOR = "VSRT_CLUSTER_EPOCH"
-"""Of the process that a controller becomes when it begins anew: the latest epoch that it knew of."""
-
 
 class ClusterApp(DeclaredApp, TableKeeper):
     """Keeps this controller's place among those of its fabric, and lets its apps at switches when it leads."""
@@ -87,11 +84,11 @@ class ClusterApp(DeclaredApp, TableKeeper):
         policy = self.policy_file.reading.policy
         if not shares_fabric(policy):
             raise SystemExit("vsrt: cluster: the policy names no engine (cluster.engine)")
-        self.events = EventRing("cluster", lambda text: self.names.spoken(text))
-        self.events.offset_s = time.time() - time.monotonic()
+        self.told_events = EventRing("cluster", lambda text: self.names.spoken(text))
+        self.told_events.offset_s = time.time() - time.monotonic()
         self.seen = Seen()
         self.take_overs = 0
-        self.settings = own_settings(policy, int(os.environ.pop(FLOOR, "0")))
+        self.settings = own_settings(policy)
         self.link = SidecarLink(self.settings, listening_socket(), self._hear, self._beat, self.logger)
         fabric = self.settings.member.fabric
         self._feed = LogFeed(self.link, fabric, self._hand_followed, self._refuse_records)
@@ -132,7 +129,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
         self.offer(
             actions={"hand-over": self._hand_over, **orders.actions()},
             sections={
-                "events": self.events.section,
+                "events": self.told_events.section,
                 "cluster": self.shown.section,
                 **self._monitors.sections(),
             },
@@ -260,7 +257,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
     def _tell(self, told: TellOperators) -> None:
         self.notices[told.kind] += 1
         self.logger.info("%s: %s", told.kind, told.text)
-        self.events.add(time.monotonic(), told.kind, told.text, severity=told.severity, state=told.state)
+        self.told_events.add(time.monotonic(), told.kind, told.text, severity=told.severity, state=told.state)
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it."""
@@ -454,7 +451,8 @@ class ClusterApp(DeclaredApp, TableKeeper):
             return
         text = f"This controller begins anew as one who follows: {why}."
         self._tell(TellOperators("controller-begins-anew", text, Severity.WARNING))
-        os.environ[FLOOR] = str(max(self._floor, self.core.epoch or 0))
+        led_epoch = max(self.settings.member.led_epoch, self.core.epoch or 0)
+        os.environ |= {HIGHEST: str(max(self._floor, led_epoch)), LED: str(led_epoch)}
         overdue = system_threading.Timer(END_S, become_anew)
         overdue.daemon = True
         overdue.start()

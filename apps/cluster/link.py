@@ -112,10 +112,15 @@ class SidecarLink:
         self._outbox.put(message)
 
     def ask(self, request: Request) -> Reply:
-        """Have the store answer; on a thread that may wait, of the system's under eventlet (`run_aside`)."""
+        """Have the store answer; on a thread that may wait, of the system's under eventlet (`run_aside`).
+
+        Nobody waits where the process has ended, or is about to.
+        """
         number, answer = next(self._numbers), system_queue.SimpleQueue()
         self._waiting[number] = answer
         self.say(AskStore(number, request))
+        if self._has_ended.is_set():
+            self._answer_none()
         try:
             reply: Reply = answer.get(timeout=ANSWER_S)
             return reply
@@ -137,10 +142,11 @@ class SidecarLink:
             self.say(EndWatch(number))
 
     def close(self, wait_s: float = 2.0) -> None:
-        """End the process, which gives its lease back."""
+        """End the process, which gives its lease back; nothing is answered any more."""
         with self._lock:
             self._has_ended.set()
             pipe, process = self._pipe, self._process
+        self._answer_none()
         if pipe is not None:
             with suppress(OSError):
                 pipe.shutdown(socket.SHUT_RDWR)
@@ -225,12 +231,15 @@ class SidecarLink:
         assert process is not None
         process.kill()
         status = process.wait()
-        for answer in tuple(self._waiting.values()):
-            answer.put(_GONE)
+        self._answer_none()
         watches, self._watches = self._watches, {}
         for watch in watches.values():
             watch.put(_GONE)
         return f"by signal {-status}" if status < 0 else f"with status {status}"
+
+    def _answer_none(self) -> None:
+        for answer in tuple(self._waiting.values()):
+            answer.put(_GONE)
 
     def _take(self, message: Any) -> None:
         self._heard_s, self._has_spoken = time.monotonic(), True

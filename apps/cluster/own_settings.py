@@ -12,11 +12,14 @@ from apps.system import system_socket
 from apps.tls_files import SettingsInvalid
 from controller.config.policy import Policy
 
+HIGHEST, LED = "VSRT_CLUSTER_EPOCH", "VSRT_CLUSTER_LED_EPOCH"
+"""By which a controller that begins anew knows the latest epoch that it knew, and the latest in which it led."""
 
-def own_settings(policy: Policy, highest_epoch: int) -> SidecarSettings:
+
+def own_settings(policy: Policy) -> SidecarSettings:
     """Return what the process beside is told; SystemExit for what cannot be.
 
-    `highest_epoch` is the latest epoch that is known from elsewhere.
+    What the run before this one left in the environment is taken out of it, so that no program inherits it.
     """
     try:
         settings = sidecar_settings(policy.cluster, secrets.token_hex(8))
@@ -24,7 +27,9 @@ def own_settings(policy: Policy, highest_epoch: int) -> SidecarSettings:
         access(settings)
     except SettingsInvalid as error:
         raise SystemExit(f"vsrt: {error}") from error
-    return settings._replace(member=settings.member._replace(highest_epoch=highest_epoch, metrics=metrics))
+    highest_epoch, led_epoch = (int(os.environ.pop(name, "0")) for name in (HIGHEST, LED))
+    known = settings.member._replace(highest_epoch=highest_epoch, led_epoch=led_epoch, metrics=metrics)
+    return settings._replace(member=known)
 
 
 def listening_socket() -> socket.socket | None:

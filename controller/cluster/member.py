@@ -61,7 +61,6 @@ RENEWAL_S = 2.0
 """How long others leave the store to a leader whom they hear, after its key went with the whole store, or after the
 store was silent for longer than the lease lasts."""
 
-
 _OF_THE_LEAD = {Purpose.ELECTION, Purpose.ANSWER, Purpose.RESTORATION, Purpose.HAND_OVER}
 
 _SILENT = TellOperators(
@@ -96,17 +95,15 @@ class MemberCore(Leasing):
         self._fresh_until_s = 0.0
         self._is_to_confirm = False
         self._is_registered = False
-        # What the store says
         self.view = LeadView(self._keys)
         self._fence: KeyCondition | None = None
         self._highest = settings.highest_epoch
-        self._left_epoch = 0
+        self._left_epoch = settings.led_epoch
         self._is_renewing = False
         self._renews: int | None = None
         self._calm = Calm()
         self._heard = HeardLeader(settings.silence_s, now)
         self._barred_until_s = now
-        # The controller
         self._beat_s: float | None = now if settings.lease else None
         self._idle_s = 0.0
         self._told = (False, False, 0.0)
@@ -394,8 +391,9 @@ class MemberCore(Leasing):
         self.standing, self.epoch, self._fence = Standing.FOLLOWER, None, None
         self._is_known = False
         self._effects.append(RoleWanted(ControllerRole.SLAVE, epoch))
-        me = self._settings.member
-        self._tell("stepped-down", f"{me} leads no more in epoch {epoch}: {why}.", Severity.WARNING)
+        self._tell(
+            "stepped-down", f"{self._settings.member} leads no more in epoch {epoch}: {why}.", Severity.WARNING
+        )
 
     # What is to be done
 
@@ -442,6 +440,8 @@ class MemberCore(Leasing):
 
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
+        # No switch refuses who leads in the epoch of the master that it had.
+        is_set_back = leader and leader.member != self._settings.member and leader.epoch <= self._left_epoch
         if self._is_renewing:
             if self._lease and self._is_registered and Purpose.ELECTION not in self._pending:
                 self._stand(now)
@@ -451,7 +451,7 @@ class MemberCore(Leasing):
             self._look_at_reach(now)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:
             return
-        elif leader is None or self._is_mine(leader) or self._heard.is_gone:
+        elif leader is None or self._is_mine(leader) or self._heard.is_gone or is_set_back:
             self._stand(now)
         elif self._heard.is_silent(now):
             self._challenge(now)

@@ -29,8 +29,8 @@ class MemberSettings(NamedTuple):
         As in the policy file.
     lease
         The lease that this run of the controller has already, 0 for none: then it goes on as what it was.
-    highest_epoch
-        The latest epoch that it knows of from elsewhere.
+    highest_epoch, led_epoch
+        The latest epoch that it knows of from elsewhere, and the latest in which a run of it before this one led.
     metrics
         Where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
     """
@@ -44,4 +44,5 @@ class MemberSettings(NamedTuple):
     stall_s: float = 15.0
     lease: int = 0
     highest_epoch: int = 0
+    led_epoch: int = 0
     metrics: str = ""

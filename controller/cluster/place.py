@@ -34,6 +34,10 @@ from controller.rules.pipeline import CLUSTER_TAG, DATAPATH_XID_TAG, OPENFLOW_1_
 CONFIRM_S = 0.2
 """How often the member is asked whether it leads for sure, while a switch without generations is to be asked."""
 
+ANSWERS_S = 0.2
+"""How long switches with generations have to say whether they know of a later epoch, in seconds, before those without
+are asked to have this controller as master."""
+
 TOGETHER_S = 0.25
 """How long switches that have confirmed their new master wait for those that have not."""
 
@@ -131,6 +135,8 @@ class PlaceCore:
         self._has_lease = False
         self._fresh_until_s = float("-inf")
         self._confirm_s: float | None = None
+        self._unconfirmed: set[int] = set()
+        self._answers_until_s: float | None = None
         self._is_ready = False
         self._lost_until_s: float | None = None
         self._waits_until_s: float | None = None
@@ -165,8 +171,8 @@ class PlaceCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        due = (self._installer.next_deadline(), self._lost_until_s, self._waits_until_s, self._confirm_s)
-        return min((due_s for due_s in due if due_s is not None), default=None)
+        due = (self._lost_until_s, self._waits_until_s, self._confirm_s, self._answers_until_s)
+        return min((at_s for at_s in (self._installer.next_deadline(), *due) if at_s is not None), default=None)
 
     @property
     def switches(self) -> dict[int, bool]:
@@ -182,24 +188,47 @@ class PlaceCore:
     def _role_by_version(self, ofp_version: int, now: float) -> ControllerRole:
         """Return the role to ask for where this controller leads.
 
-        Where switches know no generations the last one who asks is master: only who is sure to lead asks.
+        Where switches know no generations the last one who asks is master: only who is sure to lead asks, and only
+        when all others have confirmed it, for a store that was emptied knows less of epochs than they do.
         """
-        is_sure = self._has_lease and now < self._fresh_until_s
+        is_sure = self._has_lease and now < self._fresh_until_s and not self._unconfirmed
         return ControllerRole.MASTER if ofp_version != OPENFLOW_1_0 or is_sure else ControllerRole.SLAVE
 
     def _role_wanted(self, wanted: RoleWanted, now: float) -> None:
         if wanted.role is ControllerRole.SLAVE and self.course in (Course.TAKING_OVER, Course.LEADING):
             self._leave("it leads no more")
-        self._wanted = wanted
+        before, self._wanted = self._wanted, wanted
+        self._unconfirmed, self._answers_until_s = set(), None
         if wanted.role is not ControllerRole.MASTER:
             self._effects.append(wanted)
             for switch in self._switches.values():
                 switch.wanted = wanted.role
             return
         for dpid, switch in self._switches.items():
-            if self._role_by_version(switch.ofp_version, now) is ControllerRole.MASTER:
+            if switch.ofp_version != OPENFLOW_1_0:
                 switch.wanted = ControllerRole.MASTER
                 self._effects.append(wanted._replace(dpid=dpid))
+                if wanted != before or not self._has_master(dpid):
+                    self._await_answer(dpid, now)
+
+    def _await_answer(self, dpid: int, now: float) -> None:
+        """Ask no switch without generations before this one has answered, or has had its time to."""
+        if not self._unconfirmed:
+            self._answers_until_s = now + ANSWERS_S
+        self._unconfirmed.add(dpid)
+
+    def _await_no_more(self, dpids: Iterable[int], now: float) -> None:
+        """Wait for these switches no more; when none is left, ask those without generations."""
+        if self._unconfirmed:
+            self._unconfirmed.difference_update(dpids)
+            if not self._unconfirmed:
+                self._answers_until_s = None
+                self._ask_old_switches(now)
+
+    def _answers_are_due(self, now: float) -> None:
+        """Wait no more for switches that do not answer; one that refused leads to an election anew."""
+        self._answers_until_s = now + ANSWERS_S
+        self._await_no_more([dpid for dpid in self._unconfirmed if not self._datapath.has_refused(dpid)], now)
 
     def _leading(self, leading: Leading, now: float) -> None:
         self._lost_until_s = None
@@ -245,7 +274,7 @@ class PlaceCore:
             switch.ofp_version == OPENFLOW_1_0 and switch.wanted is not ControllerRole.MASTER
             for switch in self._switches.values()
         )
-        if waits and self._has_lease:
+        if waits and self._has_lease and not self._unconfirmed:
             self._confirm_s = now + CONFIRM_S
             self._effects.append(ConfirmLead())
 
@@ -273,10 +302,13 @@ class PlaceCore:
         self._effects += self._installer.switch_connected(event.dpid, event.ofp_version, now)
         if event.ofp_version == OPENFLOW_1_0:
             self._ask_old_switches(now)
+        elif switch.wanted is ControllerRole.MASTER and not self._has_master(event.dpid):
+            self._await_answer(event.dpid, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._switches.pop(event.dpid, None)
         self._effects += self._installer.switch_disconnected(event.dpid, now)
+        self._await_no_more((event.dpid,), now)
         self._let_in((), now)
 
     def _look(self, dpid: int, now: float) -> None:
@@ -288,6 +320,8 @@ class PlaceCore:
         if role == ControllerRole.SLAVE and not switch.hears_reports:
             switch.hears_reports = True
             self._effects.append(HearReports(dpid))
+        if role == ControllerRole.MASTER:
+            self._await_no_more((dpid,), now)
         self._let_in((dpid,), now)
 
     def _let_in(self, dpids: Iterable[int], now: float) -> None:
@@ -315,6 +349,8 @@ class PlaceCore:
         return self._datapath.role(dpid)[0] == ControllerRole.MASTER
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
+        if self._answers_until_s is not None and now >= self._answers_until_s:
+            self._answers_are_due(now)
         if self._confirm_s is not None and now >= self._confirm_s:
             self._ask_old_switches(now)
         self._effects += self._installer.on_deadline(now)

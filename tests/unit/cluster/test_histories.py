@@ -13,6 +13,9 @@ from controller.events import ControllerRole, EditFailed, RoleReplied
 from controller.rules.fake import FakeSwitch
 from controller.rules.pipeline import OPENFLOW_1_0
 
+EMPTIED, EMPTIED_SEEDS = 0.3, range(8, 19)
+"""Share of faults with which the store is emptied, and seeds of which some draw an election below the last epoch."""
+
 
 @pytest.mark.parametrize("first", range(1, 25, 6))
 def test_what_must_hold_does(first: int):
@@ -22,6 +25,11 @@ def test_what_must_hold_does(first: int):
 
 def test_what_must_hold_does_in_a_larger_fabric():
     history(1, MIDDLE)
+
+
+def test_what_must_hold_does_where_the_store_is_emptied_while_leaders_end():
+    for seed in EMPTIED_SEEDS:
+        history(seed, emptied=EMPTIED)
 
 
 def test_a_leader_that_takes_its_lease_for_the_lead_at_a_switch_without_generations_is_found(
@@ -35,13 +43,20 @@ def test_a_leader_that_takes_its_lease_for_the_lead_at_a_switch_without_generati
     assert not all_hold(range(20, 32))
 
 
-def all_hold(seeds: range) -> bool:
+def all_hold(seeds: range, emptied: float = 0.0) -> bool:
     try:
         for seed in seeds:
-            history(seed)
+            history(seed, emptied=emptied)
     except AssertionError:
         return False
     return True
+
+
+def test_a_leader_that_asks_switches_without_generations_before_the_others_answered_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(PlaceCore, "_await_answer", lambda _place, _dpid, _now: None)
+    assert not all_hold(EMPTIED_SEEDS, EMPTIED)
 
 
 def test_a_switch_that_minds_no_generation_is_found(monkeypatch: pytest.MonkeyPatch):
@@ -52,7 +67,7 @@ def test_a_switch_that_minds_no_generation_is_found(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(FakeSwitch, "_role_answer", any_role)
     monkeypatch.setattr(MemberCore, "_role_lost", lambda _member, _event, _now: None)
-    assert not all_hold(range(32, 44))
+    assert not all_hold(EMPTIED_SEEDS, EMPTIED)
 
 
 def test_two_masters_of_a_switch_are_found(monkeypatch: pytest.MonkeyPatch):

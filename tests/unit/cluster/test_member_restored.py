@@ -137,16 +137,17 @@ def test_a_leader_that_does_not_put_its_key_is_waited_for_no_longer_than_that():
 class Lone:
     """A leader, and what it asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *held: KeyValue, led_epoch: int = 0) -> None:
         self.now = 100.0
-        self.member = MemberCore(MemberSettings(FABRIC, "me", "me-1"), self.now)
+        settings = MemberSettings(FABRIC, "me", "me-1", highest_epoch=led_epoch, led_epoch=led_epoch)
+        self.member = MemberCore(settings, self.now)
         self.asked: list[StoreRequest] = []
         self.told: list[TellOperators] = []
         self.fresh_until_s = 0.0
         self.give(ControllerBeat(0.0))
         self.answer(GrantLease, LeaseGranted(5, 3))
         self.answer(Transaction, Committed(2))
-        self.answer(ReadPage, KeyPage(9, (), False))
+        self.answer(ReadPage, KeyPage(9, held, False))
         election = self.answer(Transaction, Committed(10))
         self.epoch = self.member.epoch
         self.fence = KeyCondition(KEYS.epoch, 10, str(self.epoch))
@@ -250,6 +251,22 @@ def test_what_a_watch_tells_is_an_answer_of_the_store():
     assert [told.state for told in lone.told if told.kind == "engine-unreachable"] == [State.RAISED]
     lone.lose_key()
     assert [told.state for told in lone.told if told.kind == "engine-unreachable"] == [State.RAISED, State.CLEARED]
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_store_that_was_set_back_is_led_above_the_epoch_in_which_it_led_itself(behind: int):
+    """Another leads in an epoch that was led in: who led then stands above it, for no switch tells the two apart."""
+    other = Leader("other", "other-1", 40 - behind, "")
+    held = KeyValue(KEYS.epoch, str(other.epoch), 8), KeyValue(KEYS.leader, other.text(), 8, 9)
+    assert Lone(*held, led_epoch=40).epoch == 41
+
+
+@pytest.mark.parametrize(("name", "epoch"), [("other", 41), ("me", 40)])
+def test_who_leads_above_it_and_a_run_of_its_own_are_left_the_lead(name: str, epoch: int):
+    other = Leader(name, "other-1", epoch, "")
+    held = KeyValue(KEYS.epoch, str(epoch), 8), KeyValue(KEYS.leader, other.text(), 8, 9)
+    with pytest.raises(StopIteration):  # it asks for no election
+        Lone(*held, led_epoch=40)
 
 
 # The twin

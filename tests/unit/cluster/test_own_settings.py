@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from apps.cluster.own_settings import HIGHEST, LED, own_settings
 from apps.cluster.settings import member_name, peer_address
 from apps.cluster.sidecar_settings import SidecarSettings, access
 from apps.tls_files import SettingsInvalid
 from controller.cluster.member_settings import MemberSettings
+from controller.config.load import load_policy
 
 MEMBER = MemberSettings("hall", "c1", "run")
 
@@ -50,3 +53,13 @@ def test_a_file_that_is_not_there_is_named(setting: str, tmp_path: Path):
     settings = SidecarSettings(MEMBER, ("https://10.0.0.1:2379",))._replace(**{setting: str(path)})
     with pytest.raises(SettingsInvalid, match=f"cluster.{setting}: {path}: No such file"):
         access(settings)
+
+
+def test_who_begins_anew_knows_its_epochs_and_no_program_that_it_starts_does(monkeypatch: pytest.MonkeyPatch):
+    policy = load_policy("{version: 1, cluster: {engine: etcd, endpoints: 'http://127.0.0.1:2379', fabric: hall}}")
+    monkeypatch.setenv(HIGHEST, "42")
+    monkeypatch.setenv(LED, "41")
+    member = own_settings(policy).member
+    assert (member.highest_epoch, member.led_epoch) == (42, 41)
+    assert HIGHEST not in os.environ
+    assert LED not in os.environ

@@ -9,6 +9,7 @@ import pytest
 from controller.cluster.effects import Leading
 from controller.cluster.engine import KeyCondition
 from controller.cluster.place import (
+    ANSWERS_S,
     TOGETHER_S,
     BeginAnew,
     ConfirmLead,
@@ -22,7 +23,8 @@ from controller.cluster.place import (
     TakeOver,
 )
 from controller.datapath.core import DatapathCore, OwnerTold
-from controller.effects import RequestRole
+from controller.datapath.roles import ROLE_TIMEOUT_S
+from controller.effects import RequestRole, RoleDenied
 from controller.events import (
     ControllerRole,
     DeadlineReached,
@@ -155,7 +157,9 @@ def test_a_switch_that_confirms_no_master_is_waited_for_a_moment(place: Place):
     place.elect()
     place.confirm(MASTER, 7)
     assert of_kind(place.feed(TakenOver(7)), LetIn) == []
-    place.now += TOGETHER_S
+    place.now += ANSWERS_S
+    assert of_kind(place.feed(DeadlineReached()), LetIn) == []
+    place.now += TOGETHER_S - ANSWERS_S
     assert place.core.next_deadline() == place.now
     assert of_kind(place.feed(DeadlineReached()), LetIn) == [LetIn((1,), ())]
     assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn((2,), ())]
@@ -270,7 +274,8 @@ def test_a_switch_without_generations_is_asked_by_who_leads_for_sure(place: Plac
     """Another one may be master by then, whom the switch would leave for who asked last."""
     place.connect(1, 1)
     place.connect(2, 4)
-    assert of_kind(place.elect(), RoleWanted) == [RoleWanted(MASTER, 7, 2), RoleWanted(MASTER, 7, 1)]
+    assert of_kind(place.elect(), RoleWanted) == [RoleWanted(MASTER, 7, 2)]
+    assert of_kind(place.confirm(MASTER, 7, 2), RoleWanted) == [RoleWanted(MASTER, 7, 1)]
     place.feed(TakenOver(7))
     place.confirm(MASTER, None, 1)
     place.feed(SwitchDisconnected(1))
@@ -287,6 +292,109 @@ def test_a_switch_without_generations_is_asked_by_who_leads_for_sure(place: Plac
     place.now += 1.0
     place.feed(RoleWanted(SLAVE, 7))
     assert not of_kind(place.feed(DeadlineReached()), ConfirmLead)
+
+
+def test_switches_without_generations_are_asked_at_once_where_there_are_no_others(place: Place):
+    place.connect(1, 1)
+    assert of_kind(place.elect(), RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+
+
+def test_switches_without_generations_are_asked_when_all_others_have_confirmed_their_master(place: Place):
+    for dpid, version in ((1, 1), (2, 4), (3, 4), (4, 4)):
+        place.connect(dpid, version)
+    place.elect()
+    assert of_kind(place.confirm(MASTER, 7, 2), RoleWanted) == []
+    assert of_kind(place.feed(SwitchDisconnected(3)), RoleWanted) == []
+    assert of_kind(place.confirm(MASTER, 7, 4), RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+    assert place.core.next_deadline() is None
+
+
+def test_a_switch_that_has_been_asked_is_waited_for_a_moment_before_those_without_generations(place: Place):
+    for dpid, version in ((1, 1), (2, 4), (3, 4)):
+        place.connect(dpid, version)
+    place.elect()
+    place.confirm(MASTER, 7, 2)
+    place.now += ANSWERS_S
+    assert place.core.next_deadline() == place.now
+    did = place.feed(DeadlineReached())
+    assert (of_kind(did, ConfirmLead), of_kind(did, RoleWanted)) == ([ConfirmLead()], [])
+    did = place.feed(Leading(7, FENCE, True, place.now + 0.1))
+    assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+
+
+def test_a_refusal_keeps_switches_without_generations_from_being_asked_in_an_epoch_of_before(place: Place):
+    """Where the store was emptied the epoch may be below that of their last master, which they do not know."""
+    for dpid, version in ((1, 1), (2, 4)):
+        place.connect(dpid, version)
+    place.elect()
+    did = place.switch_says(EditFailed(2, place.xid(2), *STALE))
+    for _ in range(3):
+        place.now += ANSWERS_S
+        did += place.feed(DeadlineReached())
+        did += place.feed(Leading(7, FENCE, True, place.now + 0.1))
+    did += place.connect(3, 1)
+    assert of_kind(did, RoleWanted) == []
+    did = place.confirm(SLAVE, 12, 2)
+    assert of_kind(did, RoleDenied) == [RoleDenied(2, 12)]
+    place.now += ANSWERS_S
+    did = place.feed(DeadlineReached())
+    did += place.feed(Leading(7, FENCE, True, place.now + 0.1))
+    did += place.feed(RoleWanted(SLAVE, 7))
+    assert of_kind(did, RoleWanted) == [RoleWanted(SLAVE, 7)]
+    assert place.core.next_deadline() is None
+
+
+def test_a_switch_that_is_asked_again_after_its_refusal_is_waited_for_a_moment(place: Place):
+    """One that refused and then says nothing more keeps nobody waiting for good."""
+    for dpid, version in ((1, 1), (2, 4)):
+        place.connect(dpid, version)
+    place.elect()
+    place.switch_says(EditFailed(2, place.xid(2), *STALE))
+    place.now += ROLE_TIMEOUT_S
+    place.switch_says(DeadlineReached())
+    assert (MASTER, 7) in place.asked()
+    place.feed(DeadlineReached())
+    did = place.feed(Leading(7, FENCE, True, place.now + 0.1))
+    assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+
+
+def test_a_switch_without_generations_that_connects_waits_for_others_that_do(place: Place):
+    place.connect(2, 4)
+    place.elect()
+    place.confirm(MASTER, 7, 2)
+    place.feed(TakenOver(7))
+    place.feed(SwitchDisconnected(2))
+    place.connect(2, 4)
+    place.feed(Leading(7, FENCE, True, SURE_S))
+    place.connect(1, 1)
+    assert place.asked() == [(SLAVE, 7)]
+    assert of_kind(place.confirm(MASTER, 7, 2), RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+
+
+def test_in_a_later_epoch_switches_without_generations_go_on_and_new_ones_wait(place: Place):
+    place.connect(1, 1)
+    place.connect(2, 4)
+    place.elect()
+    place.confirm(MASTER, 7, 2)
+    place.confirm(MASTER, None, 1)
+    place.feed(TakenOver(7))
+    did = place.feed(RoleWanted(MASTER, 9))
+    did += place.feed(Leading(9, FENCE, True, SURE_S, 7))
+    assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 9, 2)]
+    assert of_kind(place.connect(3, 1), RoleWanted) == []
+    assert of_kind(place.confirm(MASTER, 9, 2), RoleWanted) == [RoleWanted(MASTER, 9, 3)]
+
+
+def test_who_is_told_the_same_epoch_again_waits_for_no_answer(place: Place):
+    """Another process beside the controller goes on in the epoch; who has confirmed it is not asked again."""
+    place.connect(2, 4)
+    place.elect()
+    place.confirm(MASTER, 7, 2)
+    place.feed(TakenOver(7))
+    place.elect()
+    assert place.asked() == []
+    place.connect(1, 1)
+    assert place.asked() == [(MASTER, 7)]
 
 
 def test_a_switch_that_knows_of_a_later_generation_is_not_written(place: Place):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from apps.cluster.link import LinkLost, SidecarLink
+from apps.cluster.link import ANSWER_S, LinkLost, SidecarLink
 from apps.cluster.messages import AskStore, Beat, Seen
 from apps.cluster.sidecar_settings import SidecarSettings
 from controller.cluster.effects import Leading
@@ -233,4 +233,22 @@ def test_who_waits_for_an_answer_hears_that_the_process_has_ended(
     asking.join(WAIT_S)
     assert [type(answer) for answer in answers] == [Silent]
     assert type(watch.take(WAIT_S)) is Silent
+    store.resume()
+
+
+def test_who_waits_for_an_answer_hears_that_the_controller_ends(
+    controller: Callable[[str], Controller], store: EtcdServer
+):
+    one = controller("one")
+    one.wait(one.epoch)
+    store.stop()
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(one.link.ask(ReadPage("/vsrt/"))))
+    asking.start()
+    began_s = time.monotonic()
+    one.link.close()
+    asking.join(WAIT_S)
+    answers.append(one.link.ask(ReadPage("/vsrt/")))
+    assert time.monotonic() - began_s < ANSWER_S
+    assert [type(answer) for answer in answers] == [Silent, Silent]
     store.resume()
