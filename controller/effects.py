@@ -70,6 +70,13 @@ class RequestResources(NamedTuple):
     kind: str
 
 
+class RequestTables(NamedTuple):
+    """Ask how many entries each flow table has room for."""
+
+    dpid: int
+    xid: int
+
+
 class RequestRole(NamedTuple):
     """Ask a switch for a role; None asks for the one that the connection has. `generation_id` has 64 bits."""
 
@@ -146,6 +153,7 @@ Effect: TypeAlias = (
     | ApplyEdits
     | RequestFlows
     | RequestResources
+    | RequestTables
     | RequestRole
     | RoleDenied
     | EntriesLost

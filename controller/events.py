@@ -95,6 +95,15 @@ class ResourcesReceived(NamedTuple):
     message: bytes
 
 
+class TablesReceived(NamedTuple):
+    """One reply that tells what flow tables have room for as it came in: the whole OpenFlow message."""
+
+    dpid: int
+    ofp_version: int
+    xid: int
+    message: bytes
+
+
 class ControllerRole(IntEnum):
     """What a controller is to a switch beside others (OpenFlow 1.3.5, 6.3.5): a slave changes nothing there."""
 
@@ -178,6 +187,7 @@ SwitchEvent: TypeAlias = (
     | EditFailed
     | FlowStatsReceived
     | ResourcesReceived
+    | TablesReceived
     | CheckRequested
     | DeadlineReached
 )

@@ -36,11 +36,11 @@ class Batches:
         self._ready: tuple[Sequence[object], ...] = ()
         self.due: dict[int, Datapath] = {}
         self._due_s: float | None = None
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []
 
     def tell(self, effect: Effect) -> None:
         """Have something sent."""
-        self._effects.append(effect)
+        self.effects.append(effect)
 
     def mark(self, state: OwnerState, key: Key, urgency: Urgency) -> None:
         """Have a key sent to a switch, unless that has no connection: then it gets the difference when it is back."""
@@ -103,7 +103,7 @@ class Batches:
 
     def take_effects(self) -> list[Effect]:
         """Return what is to be sent."""
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def _send_batch(self, datapath: Datapath, now: float, settled: list[OwnerState]) -> None:
@@ -131,7 +131,7 @@ class Batches:
         first_xid = self.xids.take(edit_count + 1)
         datapath.under_way, datapath.edit_count, datapath.barrier_xid = made, edit_count, first_xid + edit_count
         self.barriers.start(dpid, now)
-        self._effects.append(_new(ApplyEdits, (dpid, first_xid, tuple(sent))))
+        self.effects.append(_new(ApplyEdits, (dpid, first_xid, tuple(sent))))
 
     def _begin_batch(self, state: OwnerState, keys: Iterable[Key], sent: list[Edit], now: float) -> bool:
         """Have under way what of these keys an owner's entries need, with the plans that wait; False for nothing.
@@ -149,7 +149,7 @@ class Batches:
             if released and key in released:
                 value = released[key]
             before = installed.get(key)
-            if value == before:
+            if value is before or (before is not None and value == before):
                 state.owner.settled(state, key, now)
                 continue
             if value is None:

@@ -71,6 +71,7 @@ class DatapathCore(Batches):
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._datapaths: dict[int, Datapath] = {}
         self._roles = Roles(self, self.xids)
+        self._answers = (self._reads, self._roles.timeouts, self._roles.confirms)
         self.handlers: dict[type, Callable[[Any, float], Iterable[OwnerState]]] = {
             BarrierReplied: self.barrier_replied,
             EditFailed: lambda event, now: self.edit_failed(event, now),
@@ -87,7 +88,7 @@ class DatapathCore(Batches):
         kind = type(event)
         concerned = self.handlers[kind](event, now)
         self.flush(now)
-        effects: list[Effect | OwnerTold] = self.take_effects() if self._effects else []  # type: ignore[assignment]
+        effects: list[Effect | OwnerTold] = self.take_effects() if self.effects else []  # type: ignore[assignment]
         is_reading = kind in _READINGS
         for state in concerned:
             owner = state.owner
@@ -225,6 +226,15 @@ class DatapathCore(Batches):
         datapath = self._datapaths.get(dpid)
         return (None, None) if datapath is None else (datapath.role, datapath.generation_id)
 
+    def has_refused(self, dpid: int) -> bool:
+        """Tell whether a switch refused the role that is wanted there, also while it is asked which one we have."""
+        datapath = self._datapaths.get(dpid)
+        if datapath is None or datapath.wanted is None:
+            return False
+        if datapath.role_xid is not None:
+            return datapath.role_generation_id is None
+        return datapath.role != datapath.wanted.role
+
     def open(self, datapath: Datapath, now: float) -> None:
         """Begin to write to a switch, which is read first."""
         for state in datapath.attached_parts():
@@ -310,7 +320,7 @@ class DatapathCore(Batches):
         for state in datapath.attached_parts():
             if state is not asker and state.resources is None:
                 state.owner.check_begun(state, xid, now)
-        self._effects.append(RequestFlows(datapath.dpid, xid, *self._cookies()))
+        self.effects.append(RequestFlows(datapath.dpid, xid, *self._cookies()))
         return xid
 
     def _check_told(self, datapath: Datapath, event: FlowStatsReceived, now: float) -> tuple[OwnerState, ...]:
@@ -361,11 +371,11 @@ class DatapathCore(Batches):
         datapath.asked.clear()
         for kind in keepers[0].lowering.resource_kinds if keepers else ():  # type: ignore[union-attr]
             datapath.asked[xid := self.xids.take()] = kind
-            self._effects.append(RequestResources(datapath.dpid, xid, kind))
+            self.effects.append(RequestResources(datapath.dpid, xid, kind))
         datapath.reading_xid = self.xids.take()
         for state in datapath.attached_parts():
             state.owner.reading_begun(state, datapath.reading_xid)
-        self._effects.append(RequestFlows(datapath.dpid, datapath.reading_xid, *self._cookies()))
+        self.effects.append(RequestFlows(datapath.dpid, datapath.reading_xid, *self._cookies()))
         datapath.waits_left = (1 << datapath.doublings) - 1
         self._reads.start(datapath.dpid, now)
 
@@ -383,7 +393,11 @@ class DatapathCore(Batches):
         """Return when `on_deadline` is due, None for never."""
         if self._due_s is not None:
             return self._due_s
-        return earliest(self.barriers.next(), self._reads.next(), *self._roles.next_deadlines())
+        soonest = self.barriers.next()
+        for timeouts in self._answers:
+            if timeouts.due:
+                soonest = earliest(soonest, timeouts.next())
+        return soonest
 
     def on_deadline(self, now: float) -> tuple[OwnerState, ...]:
         """Send what was gathered, and read switches that owe an answer; return what may be another than thought."""

@@ -172,10 +172,6 @@ class Roles:
             return True
         return False
 
-    def next_deadlines(self) -> tuple[float | None, float | None]:
-        """Return when a switch owes an answer, and when one is to be asked again whether we are its master."""
-        return self.timeouts.next(), self.confirms.next()
-
     def overdue(self, datapath: Datapath, now: float) -> None:
         """Ask a switch again that did not answer."""
         text = f"Switch {datapath.dpid} did not answer a role request: it is asked again."

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.kernel.domains import family_of
+from controller.rules.group_match import GroupMatch
 from controller.rules.model import (
     OFPP_CONTROLLER,
     Action,
@@ -24,6 +25,7 @@ from controller.rules.model import (
     SetDscp,
     SetEthDst,
     SetQueue,
+    SplitFlows,
 )
 from controller.rules.pipeline import (
     ADMIT,
@@ -36,6 +38,7 @@ from controller.rules.pipeline import (
     PRIORITY_GROUP,
     PRIORITY_SENDER,
     SENDER_COOKIE_BIT,
+    SPLIT,
 )
 from controller.wire.addresses import group_mac
 
@@ -56,7 +59,8 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 class SenderEntry(NamedTuple):
     """A sender at a port of its own switch; one that is not `admitted` is dropped there.
 
-    Its packets get the code point `dscp` (0 to 63), and keep what they have where that is None.
+    Its packets get the code point `dscp` (0 to 63), and keep what they have where that is None. Those of one that
+    `is_split` take the trees of their parts (`PartEntry`).
     """
 
     port_no: int
@@ -64,6 +68,14 @@ class SenderEntry(NamedTuple):
     address: bytes
     admitted: bool
     dscp: int | None = None
+    is_split: bool = False
+
+
+class PartEntry(NamedTuple):
+    """A part of the flows that all split senders at a switch send: it takes this tree. No sender has the `mac`."""
+
+    part: int
+    mac: bytes = b""
 
 
 class ChannelDuty(NamedTuple):
@@ -75,11 +87,14 @@ class ChannelDuty(NamedTuple):
 
 
 class SwitchDuty(NamedTuple):
-    """All that one switch does for one group. `tree_version` is below `TREE_VERSIONS` (see `versioned_mac`)."""
+    """All that one switch does for one group. `tree_version` is below `TREE_VERSIONS` (see `versioned_mac`).
+
+    `senders` are those that send by the tree, and then the parts of flows that take it.
+    """
 
     tree_version: int
     channels: tuple[ChannelDuty, ...]
-    senders: tuple[SenderEntry, ...]
+    senders: tuple[SenderEntry | PartEntry, ...]
 
 
 NO_DUTY = SwitchDuty(0, (), ())
@@ -120,9 +135,26 @@ def versioned_mac(group: bytes, tree_version: int) -> bytes:
     return bytes((mac[0] ^ 0x02, mac[1] ^ (tree_version - 1) % TREE_VERSIONS)) + mac[2:] if tree_version else mac
 
 
+_PART_PREFIX = b"\x4e\0\0\0"
+
+
+def parts_mac(group: bytes) -> bytes:
+    """Return the address from which parts of flows to a group are counted (`SplitFlows`).
+
+    It begins as those of tree versions and is none of them, so that a packet whose part has no entry is dropped.
+    """
+    return versioned_mac(group, 1)[:1] + _PART_PREFIX + b"\0"
+
+
+def part_of(match: Match) -> int | None:
+    """Return the part of flows that an entry of table SPLIT is about, None for other entries."""
+    mac = match.eth_dst
+    return None if mac is None or match.eth_dst_mask is not None or mac[1:5] != _PART_PREFIX else mac[5]
+
+
 def tree_version_of(match: Match) -> int:
     """Return the tree version of the packets that an entry of a group matches."""
-    if match.eth_dst is None or match.ip_dst is None:
+    if match.eth_dst is None or match.ip_dst is None or part_of(match) is not None:
         return 0
     if match.eth_dst[:4] == COVER_PREFIX:
         return COVERED_VERSIONS + int.from_bytes(match.eth_dst[4:], "big")
@@ -221,11 +253,6 @@ def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version
 
 
 def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
-    if source is None and not tree_version and len(group) == 4:
-        mac = group_mac(group)
-        return _new(
-            Match, (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, None, None)
-        )
     bits = 8 * len(group)
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits
@@ -240,7 +267,11 @@ def common_key(group: bytes) -> FlowKey:
 
     It is made at each call: who has the group at several switches keeps it.
     """
-    return _new(FlowKey, (FORWARD, PRIORITY_GROUP, _group_match(group, 0, None)))
+    if len(group) != 4:
+        return _new(FlowKey, (FORWARD, PRIORITY_GROUP, _group_match(group, 0, None)))
+    mac = group_mac(group)
+    fields = (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, None, None)
+    return _new(FlowKey, (FORWARD, PRIORITY_GROUP, _new(GroupMatch, fields)))
 
 
 @lru_cache(maxsize=16384)
@@ -303,16 +334,42 @@ def _queued(actions: tuple[Action, ...], queue_id: int) -> tuple[Action, ...]:
     return actions if first is None else (*actions[:first], SetQueue(queue_id), *actions[first:])
 
 
+def entered(group: bytes, sender: SenderEntry, tree_version: int, table: int) -> tuple[Action, ...]:
+    """Return what has the packets of an admitted sender go on to a table, on the tree or the trees that they take."""
+    if sender.is_split:
+        return (*marked(sender), SplitFlows(parts_mac(group)), Goto(table))
+    if tree_version:
+        return (*marked(sender), SetEthDst(versioned_mac(group, tree_version)), Goto(table))
+    return (*marked(sender), Goto(table))
+
+
+@lru_cache(maxsize=16384)
+def _part_key(group: bytes, vlan_id: int, part: int) -> FlowKey:
+    match = _group_match(group, 0, None)
+    return FlowKey(
+        SPLIT, PRIORITY_GROUP, match._replace(eth_dst=parts_mac(group)[:5] + bytes((part,)), vlan_id=vlan_id or None)
+    )
+
+
+def part_rule(group: bytes, vlan_id: int, entry: PartEntry, tree_version: int, cookie: int) -> FlowEntry:
+    """Return the entry that has a part of flows take a tree; VLAN 0 is the fabric's own domain."""
+    key = _part_key(group, vlan_id, entry.part)
+    return FlowEntry(key, (SetEthDst(versioned_mac(group, tree_version)),), cookie | SENDER_COOKIE_BIT)
+
+
 def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     """Lower to two tables: senders in ADMIT (which picks the tree version), channels in FORWARD."""
     rules: RuleSet = {}
     version = duty.tree_version
-    enter: tuple[Action, ...] = (Goto(FORWARD),)
-    if version:
-        enter = (SetEthDst(versioned_mac(group, version)), Goto(FORWARD))
     for sender in duty.senders:
+        if type(sender) is PartEntry:
+            rule = part_rule(group, 0, sender, version, cookie)
+            rules[rule.key] = rule
+            continue
+        assert type(sender) is SenderEntry
         key = _sender_key(ADMIT, group, sender)
-        rules[key] = FlowEntry(key, (*marked(sender), *enter) if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+        actions = entered(group, sender, version, FORWARD) if sender.admitted else ()
+        rules[key] = FlowEntry(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(FORWARD, group, version, channel.source)
         rules[key] = _new(FlowEntry, (key, _actions(group, channel, version, version), cookie, 0, 0))
@@ -329,6 +386,7 @@ def lower_to_1_0(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     by_source = {channel.source: channel for channel in duty.channels}
     default = by_source.get(None, _NOTHING)
     for sender in duty.senders:
+        assert type(sender) is SenderEntry  # switches of this version divide no flows
         key = _sender_key(0, group, sender)
         channel = by_source.get(sender.address, default)
         actions = _actions(group, channel, 0, version) if sender.admitted else ()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from controller.rules.compile import COVER_PREFIX, COVERED_VERSIONS, ChannelDuty, SenderEntry
 from controller.rules.cookies import SHARED_COOKIE
 from controller.rules.model import Action, FlowEntry, FlowKey, Match, Output, SetEthDst
-from controller.rules.pipeline import FORWARD, PRIORITY_PORT_SET
+from controller.rules.pipeline import FORWARD, PRIORITY_PORT_SET, VLAN_FORWARD
 
 HIGHEST_COVER = 0xFFFF
 """The highest number of a covering tree; the lowest is 1."""
@@ -51,10 +51,14 @@ def cover_mac(number: int) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def cover_rule(tree_version: int, ports: tuple[int, ...]) -> FlowEntry:
-    """Return the entry of a switch of OpenFlow 1.3 for all groups under a covering tree of which it has no hosts."""
+def cover_rule(tree_version: int, ports: tuple[int, ...], in_vlan: bool = False) -> FlowEntry:
+    """Return the entry of a switch of OpenFlow 1.3 for all groups under a covering tree of which it has no hosts.
+
+    Those in VLANs have one for all VLANs, in the table of their own.
+    """
     match = Match(eth_dst=cover_mac(cover_of(tree_version)))
-    return FlowEntry(FlowKey(FORWARD, PRIORITY_PORT_SET, match), tuple(map(Output, ports)), SHARED_COOKIE)
+    table = VLAN_FORWARD if in_vlan else FORWARD
+    return FlowEntry(FlowKey(table, PRIORITY_PORT_SET, match), tuple(map(Output, ports)), SHARED_COOKIE)
 
 
 def in_covered_form(

@@ -18,6 +18,7 @@ from controller.rules.compile import (
     TREE_VERSIONS,
     VERSION_MASK,
     ChannelDuty,
+    PartEntry,
     RuleSet,
     SenderEntry,
     Source,
@@ -46,7 +47,8 @@ Onward: TypeAlias = tuple[tuple[int, PortBits], ...]
 """By port to a switch that shares its entries, the ports by which packets leave that one."""
 
 _MARK = 0x80
-_SHARED_MASK = b"\xff\xf0\xff\xff\xff\xff"
+SHARED_MASK = b"\xff\xf0\xff\xff\xff\xff"
+"""What an entry for a set of ports asks of an address: all but the tree version."""
 
 
 class SharedDuty(NamedTuple):
@@ -67,7 +69,25 @@ class BesideDuty(NamedTuple):
     onward: tuple[Onward, ...]
 
 
-GroupDuty: TypeAlias = SwitchDuty | SharedDuty | BesideDuty | CoverDuty
+TreeDuty: TypeAlias = SwitchDuty | SharedDuty | BesideDuty | CoverDuty
+"""What a switch does on one tree of a group."""
+
+
+class ApartDuty(NamedTuple):
+    """What a switch does for a group of which some channels are under covering trees by themselves.
+
+    `own` is what it does on the tree of all others, None for nothing, and `apart` what it does for each of these
+    channels. `channels` and `senders` are those of all, and `tree_version` is that of the first covering tree.
+    """
+
+    tree_version: int
+    channels: tuple[ChannelDuty, ...]
+    senders: tuple[SenderEntry | PartEntry, ...]
+    own: TreeDuty | None
+    apart: tuple[TreeDuty, ...]
+
+
+GroupDuty: TypeAlias = TreeDuty | ApartDuty
 """What a switch does for a group."""
 
 
@@ -200,8 +220,8 @@ def shared_rules(group: bytes, in_vlan: bool, duty: SharedDuty) -> RuleSet:
 def _port_set_rule(table: int, group_bytes: int, ports: tuple[int, ...]) -> FlowEntry:
     family = bytes(group_bytes)
     mac = port_set_mac(family, 1, _bits(ports))
-    value = bytes(byte & kept for byte, kept in zip(mac, _SHARED_MASK, strict=True))
-    match = Match(eth_dst=value, eth_dst_mask=_SHARED_MASK, eth_type=_eth_type(family))
+    value = bytes(byte & kept for byte, kept in zip(mac, SHARED_MASK, strict=True))
+    match = Match(eth_dst=value, eth_dst_mask=SHARED_MASK, eth_type=_eth_type(family))
     return FlowEntry(FlowKey(table, PRIORITY_PORT_SET, match), tuple(map(Output, ports)), SHARED_COOKIE)
 
 

@@ -13,24 +13,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from controller.kernel.domains import address_of, domain_of
+from controller.kernel.domains import IPV4_NAME_BYTES, address_of, domain_of
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.rules.compile import (
     ChannelDuty,
+    PartEntry,
     RuleSet,
     SenderEntry,
     Source,
     SwitchDuty,
+    entered,
     marked,
     output_to,
+    part_rule,
     versioned_mac,
 )
+from controller.rules.group_match import GroupMatch
 from controller.rules.model import (
     OFPP_IN_PORT,
     Action,
     FlowEntry,
     FlowKey,
-    Goto,
     Match,
     Output,
     PopVlan,
@@ -51,6 +54,7 @@ from controller.rules.pipeline import (
     VLAN_FORWARD,
     at_port,
 )
+from controller.wire.addresses import group_mac
 
 _POP = PopVlan()
 
@@ -72,19 +76,22 @@ def lower_in_vlan_to_1_3(name: bytes, untagged_oifs: tuple[int, ...], duty: Swit
     version, channels, senders = duty
     rules: RuleSet = {}
     if senders:
-        enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
-        if version:
-            enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
         has_returns = False
         for _, _, host_ports in channels:
             if host_ports and host_ports[-1] > HIGHEST_PORT:
                 has_returns = True
         for sender in senders:
+            if type(sender) is PartEntry:
+                rule = part_rule(address_of(name), domain_of(name), sender, version, cookie)
+                rules[rule.key] = rule
+                continue
+            assert type(sender) is SenderEntry
             key = _sender_key(name, sender)
-            actions = (*marked(sender), *enter)
+            actions = entered(address_of(name), sender, version, VLAN_FORWARD)
             if has_returns:
                 returned = _returned(untagged_oifs, channels, sender, domain_of(name))
-                actions = (*marked(sender), *returned, *enter)
+                marks = marked(sender)
+                actions = (*marks, *returned, *actions[len(marks) :])
             rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         source, trunk_ports, host_ports = channel
@@ -106,6 +113,7 @@ def lower_in_vlan_to_1_0(name: bytes, untagged_oifs: tuple[int, ...], duty: Swit
     version, channels, senders = duty
     rules: RuleSet = {}
     for sender in senders:
+        assert type(sender) is SenderEntry  # switches of this version divide no flows
         is_untagged = sender.port_no in untagged_oifs
         match = _sender_key(name, sender).match
         key = FlowKey(0, at_port(PRIORITY_SENDER), match._replace(vlan_id=None) if is_untagged else match)
@@ -205,9 +213,14 @@ def tagged_outputs(
     return tuple(actions)
 
 
-def common_key_in_vlan(name: bytes) -> FlowKey:
+def common_key_in_vlan(name: bytes, vlan_id: int) -> FlowKey:
     """Return `common_key` of a group in a VLAN, by its name."""
-    return _new(FlowKey, (VLAN_FORWARD, PRIORITY_GROUP, _match(name, 0, None)))
+    if len(name) != IPV4_NAME_BYTES:
+        return _new(FlowKey, (VLAN_FORWARD, PRIORITY_GROUP, _match(name, 0, None)))
+    group = name[:4]
+    mac = group_mac(group)
+    fields = (None, mac, None, ETH_TYPE_IPV4, None, None, None, group, 32, None, None, False, vlan_id, None)
+    return _new(FlowKey, (VLAN_FORWARD, PRIORITY_GROUP, _new(GroupMatch, fields)))
 
 
 @lru_cache(maxsize=16384)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from controller.histogram import Histogram
 from controller.rules.model import Key
 from controller.rules.switch_state import OwnerBatch, OwnerState, TimedChange, TimedEntries
@@ -39,6 +42,33 @@ class ConfirmationClock:
         else:
             current.is_open = False
             self.untimed_count += 1
+
+    @contextmanager
+    def timing(self, now: float, is_timed: bool) -> Iterator[None]:
+        """Time what is changed meanwhile as a change by itself, where it is to be timed."""
+        if is_timed:
+            self.begin(now)
+        try:
+            yield
+        finally:
+            if is_timed:
+                self.end()
+
+    def put(self, entry_count: int, now: float, is_timed: bool) -> tuple[TimedChange, ...]:
+        """Return the changes that wait for so many entries more, all that there are of one that `is_timed` by itself.
+
+        These entries are to be sent to switches.
+        """
+        if not is_timed:
+            if self.current is None:
+                return ()
+            self.current.entry_count += entry_count
+            return (self.current,)
+        if self._open_count >= OPEN_BOUND:
+            self.untimed_count += 1
+            return ()
+        self._open_count += 1
+        return (TimedChange(now, entry_count),)
 
     def add(self, state: OwnerState, key: Key) -> None:
         """Wait for an entry that is to be sent to a switch."""

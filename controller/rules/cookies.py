@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from controller.kernel.domains import HIGHEST_VLAN, IPV4_NAME_BYTES
 from controller.rules.pipeline import DISCOVERY_TAG, MULTICAST_TAG, SENDER_COOKIE_BIT
 
 _DIGEST_BYTES = 6
-_GROUP_ORIGIN = blake2b(b"('group', ", digest_size=_DIGEST_BYTES)
+_VLAN_BITS = HIGHEST_VLAN.bit_length()
+_HASHED_BIT = SENDER_COOKIE_BIT >> 1
+"""Set in the cookies of IPv6 groups, so that none is that of an IPv4 group."""
+_number = int.from_bytes
 
 
 def cookie_of(app_tag: int, *origin: object) -> int:
@@ -22,12 +26,18 @@ def cookie_of(app_tag: int, *origin: object) -> int:
 def group_cookie(app_tag: int, group: bytes) -> int:
     """Return the cookie of a group's entries, by its name.
 
-    It is `cookie_of` with ``"group"`` and the name, the beginning of which is hashed once for all.
-    `SENDER_COOKIE_BIT` is left to who knows which entries are those of senders.
+    Below the tag an IPv4 group's has its VLAN id, 0 in the fabric's own domain, and its address: 0x5602_0007_ef010203
+    is 239.1.2.3 in VLAN 7. An IPv6 group's has a hash of its name. `SENDER_COOKIE_BIT` is left to who knows which
+    entries are those of senders.
     """
-    hashed = _GROUP_ORIGIN.copy()
-    hashed.update(f"{group!r})".encode())
-    return (app_tag << 48 | int.from_bytes(hashed.digest(), "big")) & ~SENDER_COOKIE_BIT
+    size = len(group)
+    if size == 4:
+        return app_tag << 48 | _number(group, "big")
+    if size == IPV4_NAME_BYTES:
+        number = _number(group, "big")
+        vlan_id = number & (1 << _VLAN_BITS) - 1
+        return app_tag << 48 | vlan_id << 32 | number >> 24
+    return cookie_of(app_tag, "group", group) & ~SENDER_COOKIE_BIT | _HASHED_BIT
 
 
 VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))

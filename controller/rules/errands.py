@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections import Counter
 
 from controller.config.edit_settings import Edits
-from controller.effects import ApplyEdits, Effect, Put, RequestFlows
+from controller.effects import ApplyEdits, Effect, Put, RequestFlows, RequestTables
 from controller.events import SurveyOrder
 from controller.rules.check import Checks
 from controller.rules.inspection import Inspection
 from controller.rules.model import FlowEntry
+from controller.rules.reading import Withholds
 from controller.rules.survey import Surveys
 
 
 class Errands(Inspection):
-    """Messages of an `Installer`, which is one, that leave what is desired as it is."""
+    """Messages of an `Installer`, which is one, that leave what is desired as it is.
 
+    Attributes
+    ----------
+    withholds
+        Tells which of the keys of entries that a switch was found to lack, or to have otherwise, when it was read are
+        not sent before they are desired anew; none where it is None.
+    """
+
+    withholds: Withholds | None
     app_tag: int
     xid_tag: int
     counters: Counter[str]
@@ -76,6 +85,11 @@ class Errands(Inspection):
         if state is None or not state.connected:
             return None
         return RequestFlows(dpid, self._xids.take(1), cookie, cookie_mask)
+
+    def read_tables(self, dpid: int) -> RequestTables | None:
+        """Ask a switch what its tables have room for, for the caller's own use; None where it is not there."""
+        state = self._switches.get(dpid)
+        return None if state is None or not state.connected else RequestTables(dpid, self._xids.take(1))
 
     def owns_xid(self, xid: int) -> bool:
         """Tell whether a transaction id is one of this app's."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.rules.model import (
+    FLOW_PARTS,
     OFPP_CONTROLLER,
     OFPP_IN_PORT,
     Action,
@@ -24,16 +25,18 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
+    SplitFlows,
     ToGroup,
 )
-from controller.rules.pipeline import OPENFLOW_1_0
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, SPLIT
 
 
 class Fields(NamedTuple):
     """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have.
 
     `vlan_ids` are those of its VLAN tags, outermost first, 0 that of a priority tag; `eth_type` is what follows them.
-    `dscp` is its code point and `queue_id` the queue that it waits in at this switch, which no match looks at.
+    `dscp` is its code point and `queue_id` the queue that it waits in at this switch, which no match looks at. `flow`
+    is a hash of what tells its flow from others, by which switches divide flows.
     """
 
     eth_dst: bytes
@@ -46,6 +49,7 @@ class Fields(NamedTuple):
     vlan_ids: tuple[int, ...] = ()
     dscp: int = 0
     queue_id: int | None = None
+    flow: int = 0
 
 
 class Sent(NamedTuple):
@@ -59,7 +63,7 @@ class Sent(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What becomes of a packet at a switch: the copies sent in order, and the entries met, one per table."""
+    """What becomes of a packet at a switch: the copies sent in order, and the entries met, one per table at most."""
 
     sent: tuple[Sent, ...]
     met: tuple[FlowEntry, ...]
@@ -284,24 +288,26 @@ class FlowTables:
             entry = self.lookup(ofp_version, table, fields, in_port)
             if entry is None:
                 if ofp_version == OPENFLOW_1_0:
-                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, *fields[7:]))
+                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, *fields[7:10]))
                 break
             met.append(entry)
             table = None
-            fields = self._execute(entry.rule.actions, fields, in_port, sent)
+            fields = self._execute(entry.rule.actions, fields, in_port, sent, met)
             for action in entry.rule.actions:
                 if isinstance(action, Goto):
                     table = action.table
         return tuple(met), Verdict(tuple(sent), tuple(entry.rule for entry in met))
 
-    def _execute(self, actions: tuple[Action, ...], fields: Fields, in_port: int, sent: list[Sent]) -> Fields:
-        """Add what actions send; return what they make of the packet."""
+    def _execute(
+        self, actions: tuple[Action, ...], fields: Fields, in_port: int, sent: list[Sent], met: list[CountedEntry]
+    ) -> Fields:
+        """Add what actions send, and the entries that they have the packet meet; return what they make of it."""
         for action in actions:
             if isinstance(action, Output):
                 if action.port_no == OFPP_IN_PORT:
-                    sent.append(Sent(in_port, fields.eth_dst, *fields[7:]))
+                    sent.append(Sent(in_port, fields.eth_dst, *fields[7:10]))
                 elif action.port_no != in_port:
-                    sent.append(Sent(action.port_no, fields.eth_dst, *fields[7:]))
+                    sent.append(Sent(action.port_no, fields.eth_dst, *fields[7:10]))
             elif isinstance(action, SetEthDst):
                 fields = fields._replace(eth_dst=action.mac)
             elif isinstance(action, SetQueue):
@@ -314,9 +320,16 @@ class FlowTables:
                 fields = fields._replace(vlan_ids=(action.vlan_id, *fields.vlan_ids[1:]))
             elif isinstance(action, PopVlan):
                 fields = fields._replace(vlan_ids=fields.vlan_ids[1:])
+            elif isinstance(action, SplitFlows):
+                part = bytes((fields.flow % FLOW_PARTS,))
+                fields = fields._replace(eth_dst=action.mac[:5] + part)
+                entry = self.lookup(OPENFLOW_1_3, SPLIT, fields, in_port)
+                if entry is not None:
+                    met.append(entry)
+                    fields = self._execute(entry.rule.actions, fields, in_port, sent, met)
             elif isinstance(action, ToGroup) and action.group_id in self.groups:
                 for bucket in self._buckets(self.groups[action.group_id]):
-                    self._execute(bucket.actions, fields, in_port, sent)
+                    self._execute(bucket.actions, fields, in_port, sent, met)
         return fields
 
     def _buckets(self, group: GroupEntry) -> tuple[Bucket, ...]:

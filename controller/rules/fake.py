@@ -18,6 +18,7 @@ from controller.effects import (
     RequestFlows,
     RequestResources,
     RequestRole,
+    RequestTables,
 )
 from controller.events import (
     BarrierReplied,
@@ -26,6 +27,7 @@ from controller.events import (
     FlowStatsReceived,
     ResourcesReceived,
     RoleReplied,
+    TablesReceived,
 )
 from controller.rules.evaluate import Fields, FlowTables, Verdict
 from controller.rules.lowering import LOWERINGS
@@ -47,13 +49,14 @@ from controller.rules.model import (
 from controller.rules.of13_resources import encode_resource_reply
 from controller.rules.openflow import FlowCounter
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, TABLE_COUNT
+from controller.rules.table_capacity import BOUNDLESS, encode_tables_reply
 
 _RESERVED = (OFPP_CONTROLLER, OFPP_IN_PORT)
 
 Error: TypeAlias = tuple[int, int]
 """Type and code of an OpenFlow error."""
 
-Answer: TypeAlias = EditFailed | BarrierReplied | FlowStatsReceived | ResourcesReceived | RoleReplied
+Answer: TypeAlias = EditFailed | BarrierReplied | FlowStatsReceived | ResourcesReceived | RoleReplied | TablesReceived
 """What the controller hears of a message."""
 
 STATS_REPLY_ENTRIES = 200
@@ -68,6 +71,7 @@ _UNKNOWN_GROUP, _GROUP_EXISTS, _OUT_OF_GROUPS = (6, 8), (6, 0), (6, 3)
 _BAD_OUT_GROUP = (2, 9)
 _IS_SLAVE = {OPENFLOW_1_0: (1, 5), OPENFLOW_1_3: (1, 10)}
 _STALE = (11, 0)
+_BAD_STATISTICS = (1, 2)
 _NOT_EXPRESSIBLE = {OPENFLOW_1_0: (1, 1), OPENFLOW_1_3: (4, 6)}
 
 
@@ -90,6 +94,8 @@ class FakeSwitch:
         Meter ids that entries may name beside those that are put.
     resource_capacity
         Groups that fit, and meters.
+    said_capacity
+        Entries that it says each table has room for; None has it refuse to say.
     role, generation_id
         What the connection is to the switch, and the generation of its last master, for `respond`.
     """
@@ -114,6 +120,7 @@ class FakeSwitch:
         self.table_count = 1 if ofp_version == OPENFLOW_1_0 else table_count
         self.meters = meters
         self.resource_capacity = resource_capacity
+        self.said_capacity: int | None = BOUNDLESS
         self.put_meters: dict[int, MeterEntry] = {}
         self.role = ControllerRole.EQUAL
         self.generation_id: int | None = None
@@ -214,7 +221,7 @@ class FakeSwitch:
         return self.ports is None or port_no in _RESERVED or port_no in self.ports
 
     def respond(
-        self, effect: ApplyEdits | RequestFlows | RequestResources | RequestRole, now: float = 0.0
+        self, effect: ApplyEdits | RequestFlows | RequestResources | RequestRole | RequestTables, now: float = 0.0
     ) -> list[Answer]:
         """Carry out an effect and return the events that follow at the controller, in order."""
         if isinstance(effect, ApplyEdits):
@@ -223,6 +230,8 @@ class FakeSwitch:
             return [self._role_answer(effect)]
         if isinstance(effect, RequestResources):
             return self._tell_resources(effect)
+        if isinstance(effect, RequestTables):
+            return [self._tell_tables(effect)]
         lowering = LOWERINGS[self.ofp_version]
         entries = [
             lowering.encode_flow_stats_entry(entry)
@@ -252,6 +261,13 @@ class FakeSwitch:
             )
             for part in parts
         ]
+
+    def _tell_tables(self, effect: RequestTables) -> EditFailed | TablesReceived:
+        if self.said_capacity is None:
+            return EditFailed(self.dpid, effect.xid, *_BAD_STATISTICS)
+        entries = dict.fromkeys(range(self.table_count), self.said_capacity)
+        message = encode_tables_reply(self.ofp_version, effect.xid, entries)
+        return TablesReceived(self.dpid, self.ofp_version, effect.xid, message)
 
     def _role_answer(self, effect: RequestRole) -> EditFailed | RoleReplied:
         """Take a role as a switch does (OpenFlow 1.3.5, 6.3.5)."""

@@ -64,6 +64,11 @@ class Inspection:
             return False
         return state.is_settled(key) if state.connected else state.installed.get(key) == state.target(key)
 
+    def is_refused(self, dpid: int, key: Key) -> bool:
+        """Tell whether a switch refused what it shall hold under a key, or had no room for it."""
+        state = self._switches.get(dpid)
+        return state is not None and (key in state.failures or key in state.full)
+
     def may_hold(self, dpid: int, key: Key) -> bool:
         """Tell whether a switch may hold an entry under a key: it did, is being sent one, or has yet to tell."""
         state = self._switches.get(dpid)

@@ -54,8 +54,7 @@ class Installer(Errands):
     xid_tag
         Upper 8 bits of the transaction ids of the app; by default made of `app_tag`.
     hold_unknown
-        Leave entries that nobody desires on the switches until `release_unknown`, after a restart: all, or those of
-        whose keys this is true.
+        Leave entries that nobody desires on switches until `release_unknown`: all, or those of whose keys it is true.
     datapath
         What the app shares with others, and whose holder gives it the answers to its messages; by default the
         installer has one of its own, and is given all answers itself.
@@ -87,6 +86,7 @@ class Installer(Errands):
         self.clock = ConfirmationClock()
         self.listens: Callable[[int], bool] = lambda _dpid: True
         self._switches: dict[int, OwnerState] = {}
+        self.withholds = None
         self._is_alone = datapath is None
         self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
         self._xids = self._datapath.xids if self._is_alone else Xids(self.xid_tag)
@@ -125,21 +125,23 @@ class Installer(Errands):
         drain_s: float = 0.0,
         urgency: Urgency = _PROMPT,
         drains: Collection[int] = (),
+        is_patient: bool = False,
     ) -> list[Effect]:
         """Change what is desired; all of it counts at once and is sent stage by stage.
 
         Parameters
         ----------
         stages
-            Per stage, edits with their dpids. Edits of a stage are sent when all of the stage before are confirmed;
-            a switch without a connection counts as having confirmed. A key with edits that wait keeps its turn:
-            later changes of it come after them.
+            Per stage, edits with their dpids, sent when all of the stage before are confirmed, or their switch has no
+            connection. A key with edits that wait keeps its turn: later changes of it come after them.
         now
             The current time in seconds.
         drain_s
             Seconds to wait before the last stage, or before each of the stages with a number in `drains`.
         urgency
             Who waits for it. Bulk that something prompt has to wait for is prompt from then on.
+        is_patient
+            Never go on without a switch that is connected, however late it is.
 
         Raises
         ------
@@ -163,7 +165,7 @@ class Installer(Errands):
                 elif urgency is _PROMPT:
                     self._plans.hurry(state, key)
         else:
-            self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency, drains)
+            self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency, drains, is_patient)
         return self._flush(now)
 
     def open_plan(self, stage_count: int, now: float) -> StagedPlan:
@@ -181,8 +183,10 @@ class Installer(Errands):
         self._plans.close(plan)
         return self._flush(now)
 
-    def put(self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
-        """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
+    def put(
+        self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT, is_timed: bool = False
+    ) -> list[Effect]:
+        """Desire entries of switches as `change` does with one stage of puts, for less; `is_timed` as one alone."""
         switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self.ready
         for dpid, rule in entries:
             state = switches.get(dpid)
@@ -198,14 +202,14 @@ class Installer(Errands):
                 or rule[4]
                 or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             ):
-                return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
-        timed, due = self.clock.current, self._datapath.due
+                with self.clock.timing(now, is_timed):
+                    return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
+        due, changes = self._datapath.due, self.clock.put(len(entries), now, is_timed)
         for dpid, rule in entries:
             key, state = rule[0], switches[dpid]
             state.desired[key] = rule
-            if timed is not None:
-                timed.entry_count += 1
-                state.add_timed(key, (timed,))
+            if changes:
+                state.add_timed(key, changes)
             state.lanes.add(key, urgency)
             due[dpid] = state.datapath
         return self._flush(now)
@@ -400,7 +404,7 @@ class Installer(Errands):
         if state.reading is not None:
             self._checks.was_read(state.dpid, now)
             state.installed, state.reading = state.reading.entries, None
-            compare(state, self._hold_unknown)
+            compare(state, self._hold_unknown, self.withholds)
             self.refusals.full.cancel(state.dpid)
 
     def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
@@ -439,7 +443,7 @@ class Installer(Errands):
         """Let plans go on, send what can be sent, and return all effects."""
         datapath = self._datapath
         datapath.flush(now)
-        sent = datapath.take_effects()
+        sent = datapath.take_effects() if datapath.effects else []
         return [*self.take_effects(), *sent] if self._effects or self._notices.given else sent
 
     def _plan_stages(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
 from controller.rules import of10, of10_roles, of13, of13_resources
 from controller.rules.model import Entry, FlowEntry, FlowKey, Resource
 from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+from controller.rules.table_capacity import encode_tables_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Lowering:
     resource_kinds: tuple[str, ...]
     encode_role_request: Callable[[int, int, int], bytes]
     has_generations: bool
+    encode_tables_request: Callable[[int], bytes]
 
     def problem(self, entry: Entry) -> str | None:
         """Return None where this version can say a flow entry, a group or a meter, the reason where it cannot."""
@@ -84,6 +87,7 @@ LOWERINGS: dict[int, Lowering] = {
         resource_kinds=(),
         encode_role_request=of10_roles.encode_role_request,
         has_generations=False,
+        encode_tables_request=partial(encode_tables_request, OPENFLOW_1_0),
     ),
     OPENFLOW_1_3: Lowering(
         expressible=of13.expressible,
@@ -101,5 +105,6 @@ LOWERINGS: dict[int, Lowering] = {
         resource_kinds=of13_resources.KINDS,
         encode_role_request=of13_resources.encode_role_request,
         has_generations=True,
+        encode_tables_request=partial(encode_tables_request, OPENFLOW_1_3),
     ),
 }

@@ -134,6 +134,27 @@ class PopVlan(NamedTuple):
         return "pop vlan"
 
 
+FLOW_PARTS = 16
+"""Into how many parts a switch divides flows. Each stands in the last byte of a MAC address."""
+
+
+class SplitFlows(NamedTuple):
+    """Put a packet into one of `FLOW_PARTS` by a hash of its addresses and ports of UDP or TCP.
+
+    Its destination MAC address becomes `mac`, whose last byte is 0, with the part in that byte. Then it meets an
+    entry of table SPLIT, if one matches, and what that does to the packet stays done. OpenFlow 1.3 only, and only
+    switches that know the actions `multipath` and `resubmit` of Open vSwitch. `kind` keeps it unequal to others.
+    """
+
+    mac: bytes
+    kind: str = "split"
+
+    @property
+    def text(self) -> str:
+        """The action in words."""
+        return f"split flows:{format_mac(self.mac)}/{FLOW_PARTS}"
+
+
 class ToGroup(NamedTuple):
     """Have a copy processed by a group (OpenFlow 1.3 only). `kind` keeps it unequal to other actions."""
 
@@ -181,9 +202,10 @@ class Opaque(NamedTuple):
         return f"other:{self.raw.hex()}"
 
 
-Action: TypeAlias = (
-    Output | SetEthDst | SetDscp | SetQueue | PushVlan | SetVlan | PopVlan | ToGroup | Goto | Meter | Opaque
-)
+Rewrite: TypeAlias = SetEthDst | SetDscp | SetQueue | PushVlan | SetVlan | PopVlan | SplitFlows
+"""An action that changes a packet, or what becomes of it later."""
+
+Action: TypeAlias = Output | Rewrite | ToGroup | Goto | Meter | Opaque
 
 VLAN_ACTIONS = frozenset((PushVlan, SetVlan, PopVlan))
 

@@ -22,6 +22,7 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
+    SplitFlows,
 )
 from controller.rules.openflow import (
     HEADER,
@@ -100,6 +101,8 @@ def expressible(rule: FlowEntry) -> str | None:
                 return f"OpenFlow 1.0 has no port {action[0]!r}"
         elif kind is Opaque:
             return "an action that the model cannot say"
+        elif kind is SplitFlows:
+            return "OpenFlow 1.0 has one table, and divides no flows"
         elif kind is SetQueue:
             if (problem := _queue_problem(rule.actions)) is not None:
                 return problem

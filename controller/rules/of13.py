@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from struct import Struct
 from typing import TypeVar
 
+from controller.rules.group_match import GroupMatch
 from controller.rules.model import (
     DSCP_MAX,
     OFPP_CONTROLLER,
@@ -26,6 +27,7 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
+    SplitFlows,
     ToGroup,
 )
 from controller.rules.openflow import (
@@ -50,9 +52,10 @@ from controller.rules.oxm import (
     OFPVID_PRESENT,
     VLAN_VID,
     decode_match,
+    group_match_bytes,
     match_bytes,
-    new_match_bytes,
 )
+from controller.rules.pipeline import SPLIT
 from controller.wire.ethernet import ETHERTYPE_VLAN
 
 VERSION = 4
@@ -93,6 +96,13 @@ _PUSHED = Opaque(_PUSH_VLAN)
 """A pushed tag before its id is set: by itself it is nothing that the model says."""
 _POP_VLAN = _HHI.pack(_OFPAT_POP_VLAN, 8, 0)
 
+_MULTIPATH = bytes.fromhex("ffff0020 00002320 000a 0003 0000 0000 0000 000f 00000000 0000 0007 00000206")
+"""NXAST_MULTIPATH: symmetric_l3l4+udp without basis, modulo 16 (`FLOW_PARTS`), into the last byte of eth_dst."""
+_RESUBMIT = bytes.fromhex("ffff0010 00002320 000e fff8") + _U8.pack(SPLIT) + bytes(3)
+"""NXAST_RESUBMIT_TABLE with the port by which the packet came."""
+_HASHED = Opaque(_MULTIPATH)
+"""A part without the entry that tells what becomes of it: by itself it is nothing that the model says."""
+
 INSTRUCTIONS_CACHED = 4096
 """Lists of instructions, as bytes, of which it is known what they say; a fabric's switches have most in common."""
 
@@ -113,12 +123,12 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 def expressible(rule: FlowEntry) -> str | None:
     """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
     actions = rule[1]
-    asked = rule[0][2]
-    match = MATCHES.get(asked) or new_match_bytes(asked)
-    if actions in (_plain if asked[12] is None else _in_vlan) and type(match) is bytes:
+    match = rule[0][2]
+    if actions in (_plain if match[12] is None else _in_vlan) and (type(match) is GroupMatch or match in MATCHES):
         return None
-    if isinstance(match, str):
-        return match
+    encoded = match_bytes(match)
+    if isinstance(encoded, str):
+        return encoded
     if actions in _plain or (_asks_for_tag(rule), actions) in _tagging:
         return None
     last = len(actions) - 1
@@ -142,9 +152,19 @@ def expressible(rule: FlowEntry) -> str | None:
         elif kind is SetDscp:
             if (reason := dscp_problem(rule.key.match, action[0])) is not None:  # type: ignore[arg-type]
                 return reason
+        elif kind is SplitFlows:
+            if (reason := _split_problem(rule.key.table, action[0])) is not None:  # type: ignore[arg-type]
+                return reason
         elif (reason := _action_problem(action)) is not None:
             return reason
     return None
+
+
+def _split_problem(table: int, mac: bytes) -> str | None:
+    """Return why an entry of a table cannot divide flows by such an address, None where it can."""
+    if table == SPLIT:
+        return f"table {SPLIT} says where parts of flows go; there they are not divided again"
+    return None if len(mac) == 6 and not mac[5] else "the address of parts of flows has 6 bytes, the last of them 0"
 
 
 def _action_problem(action: Action) -> str | None:
@@ -155,6 +175,8 @@ def _action_problem(action: Action) -> str | None:
         return vlan_id_problem(action.vlan_id)
     if isinstance(action, SetDscp):
         return "a group does not know which packets are IP"
+    if isinstance(action, SplitFlows):
+        return "a group does not divide flows here"
     if isinstance(action, SetQueue):
         return None if 0 <= action.queue_id < _OFPQ_ALL else f"queue {action.queue_id} cannot exist"
     if isinstance(action, ToGroup):
@@ -178,7 +200,7 @@ def encode_put(rule: FlowEntry, xid: int) -> bytes:
     NotExpressible where OpenFlow 1.3 cannot say it.
     """
     (table, priority, match), actions, cookie, idle_timeout_s, hard_timeout_s = rule
-    body = MATCHES.get(match) or _match(match)
+    body = group_match_bytes(match) if type(match) is GroupMatch else MATCHES.get(match) or _match(match)
     if actions:
         body += (_plain if match[12] is None else _in_vlan).get(actions) or _instructions(rule)
     start = _ADD_START + len(body)
@@ -340,6 +362,8 @@ def _action(action: Action) -> bytes:
         return _set_vlan_vid(action.vlan_id)
     if isinstance(action, PopVlan):
         return _POP_VLAN
+    if isinstance(action, SplitFlows):
+        return _SET_ETH_DST + action.mac + b"\0\0" + _MULTIPATH + _RESUBMIT
     if isinstance(action, ToGroup):
         return _HHI.pack(_OFPAT_GROUP, 8, action.group_id)
     raise NotExpressible(f"{type(action).__name__} stands in no list of actions")
@@ -420,12 +444,23 @@ def decode_actions(message: bytes, offset: int, end: int, actions: list[Action])
             action = SetDscp(raw[8])
         elif raw[:4] == _POP_VLAN[:4]:
             action = PopVlan()
+        elif raw == _RESUBMIT and (mac := _base_of(actions)) is not None:
+            del actions[-2:]
+            action = SplitFlows(mac)
         elif kind == _OFPAT_SET_QUEUE and length == 8:
             action = SetQueue(_U32.unpack_from(raw, 4)[0])
         elif kind == _OFPAT_GROUP and length == 8:
             action = ToGroup(_U32.unpack_from(raw, 4)[0])
         actions.append(action)
         offset += length
+
+
+def _base_of(actions: list[Action]) -> bytes | None:
+    """Return the address from which parts of flows are counted, where the last two actions put a packet into one."""
+    if len(actions) < 2 or actions[-1] != _HASHED:
+        return None
+    base = actions[-2]
+    return base.mac if isinstance(base, SetEthDst) and not base.mac[5] else None
 
 
 def _vlan_id_of(set_vlan_vid: bytes) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
+from controller.rules.group_match import GroupMatch
 from controller.rules.model import Match
 from controller.rules.openflow import MATCHES_CACHED, mask_prefix, match_problem, prefix_mask
 from controller.rules.pipeline import ETH_TYPE_IPV4
@@ -35,14 +36,18 @@ _VID_BITS = 0x1FFF
 _ANY_TAG = _HH.pack(OFPVID_PRESENT, OFPVID_PRESENT)
 """Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
+_GROUP = Struct("!8s6s10s4s4x")
 _GROUP_START = _HH.pack(OFPMT_OXM, 28) + _ETH_DST
 _GROUP_MIDDLE = _ETH_TYPE + _U16.pack(ETH_TYPE_IPV4) + _DST[4][0]
-_GROUP_END = bytes(4)
-"""A match of an IPv4 group by MAC and IP address alone, without the two: joins of new groups bring a new one each."""
+"""A `GroupMatch` but for its two addresses."""
 
-_GROUP_MATCH = Match(eth_type=ETH_TYPE_IPV4, ip_dst_prefix=32)
-_BEFORE_GROUP, _BEHIND_GROUP = _GROUP_MATCH[2:7], _GROUP_MATCH[8:]
-"""The fields of such a match between its MAC address and its IP address, and behind them."""
+_VLAN_GROUP = Struct("!8s6s16s4s6x")
+_VLAN_GROUP_START = _HH.pack(OFPMT_OXM, 34) + _ETH_DST
+_VLAN_GROUP_MIDDLES = tuple(
+    _ETH_TYPE + _U16.pack(ETH_TYPE_IPV4) + VLAN_VID + _U16.pack(OFPVID_PRESENT | vlan_id) + _DST[4][0]
+    for vlan_id in range(1 << 12)
+)
+"""One that asks for a VLAN id too, which stands before the IP address."""
 
 MATCHES: dict[Match, bytes] = {}
 """Encoded matches; `new_match_bytes` fills it."""
@@ -51,31 +56,29 @@ _decoded: dict[bytes, tuple[Match, bool]] = {}
 
 def match_bytes(match: Match) -> bytes | str:
     """Return the encoded match with its padding, or why it cannot be said."""
+    if type(match) is GroupMatch:
+        return group_match_bytes(match)
     return MATCHES.get(match) or new_match_bytes(match)
 
 
 def new_match_bytes(match: Match) -> bytes | str:
     """Return what `match_bytes` does, and keep the encoded match, which is not kept yet."""
-    encoded = _of_ipv4_group(match)
-    if encoded is None:
-        reason = match_problem(match)
-        if reason is not None:
-            return reason
-        encoded = _encode(match)
+    reason = match_problem(match)
+    if reason is not None:
+        return reason
+    encoded = _encode(match)
     if len(MATCHES) >= MATCHES_CACHED:
         MATCHES.clear()
     MATCHES[match] = encoded
     return encoded
 
 
-def _of_ipv4_group(match: Match) -> bytes | None:
-    """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
-    if match[2:7] != _BEFORE_GROUP or match[8:] != _BEHIND_GROUP or match[0] is not None:
-        return None
-    eth_dst, ip_dst = match[1], match[7]
-    if eth_dst is None or ip_dst is None or len(eth_dst) != 6 or len(ip_dst) != 4:
-        return None
-    return _GROUP_START + eth_dst + _GROUP_MIDDLE + ip_dst + _GROUP_END
+def group_match_bytes(match: GroupMatch) -> bytes:
+    """Return what `match_bytes` does of such a match. Joins of new groups bring a new one each: none is kept."""
+    vlan_id = match[12]
+    if vlan_id is None:
+        return _GROUP.pack(_GROUP_START, match[1], _GROUP_MIDDLE, match[7])
+    return _VLAN_GROUP.pack(_VLAN_GROUP_START, match[1], _VLAN_GROUP_MIDDLES[vlan_id], match[7])
 
 
 def _encode(match: Match) -> bytes:

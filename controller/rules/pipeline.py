@@ -5,14 +5,15 @@
                 ports; what hosts send to each other is marked; miss: FORWARD
 2 FORWARD       groups over their trees; other IP multicast: drop; miss: UNICAST
 3 UNICAST       what hosts send, by destination MAC address; frames from other switches: LOCATION; miss: punt or drop
+4 SPLIT         by part of a group's flows, the tree that it takes; entered from a sender's entry and left for it
 5 VLAN_ADMIT    what ADMIT is to untagged frames, for those with a tag that a port may carry
 6 VLAN_FORWARD  what FORWARD is, for the same
 7 VLAN_UNICAST  what UNICAST is, for the same
 8 LOCATION      by location address (`controller/unicast/locations.py`); miss: punt or drop
 
 Frames with a tag have tables of their own, so that the entries for untagged frames stay as they are. LOCATION comes
-after both chains, for a table can send frames on to later ones only. Nothing stands in table 4, nor in 5 to 7 where
-no port is in a VLAN.
+after both chains, for a table can send frames on to later ones only. Nothing stands in SPLIT where all that a sender
+sends takes one tree, nor in 5 to 7 where no port is in a VLAN.
 
 In the one table of OpenFlow 1.0 what a port to hosts may send in VLANs has entries of the port's own, above all that
 is for any port (`at_port`). Right below them the port's other frames are dropped, so that they meet nothing of
@@ -22,7 +23,7 @@ another domain. What comes from other switches has its tag, and meets entries fo
 from __future__ import annotations
 
 INGRESS, ADMIT, FORWARD, UNICAST = range(4)
-VLAN_ADMIT, VLAN_FORWARD, VLAN_UNICAST, LOCATION = range(5, 9)
+SPLIT, VLAN_ADMIT, VLAN_FORWARD, VLAN_UNICAST, LOCATION = range(4, 9)
 TABLE_COUNT = LOCATION + 1
 """Tables that a switch of OpenFlow 1.3 must have."""
 

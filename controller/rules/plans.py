@@ -26,7 +26,7 @@ UNHURRIED_DRAIN_S = 1.0
 """The same for a way that nobody waits to have gone: switches that are busy follow later still."""
 
 PLAN_PATIENCE_S = 30.0
-"""How long a plan waits for one of its stages before it goes on without."""
+"""How long a plan waits for one of its stages before it goes on without, if it is not a patient one."""
 
 
 class PlanQueue:
@@ -58,9 +58,10 @@ class PlanQueue:
         drain_s: float,
         urgency: Urgency,
         drains: Collection[int] = (),
+        is_patient: bool = False,
     ) -> None:
         """Take a plan: its values are desired at once, and released in order; see `Installer.change`."""
-        plan = StagedPlan(drain_s, urgency, [[] for _ in stages])
+        plan = StagedPlan(drain_s, urgency, [[] for _ in stages], is_patient=is_patient)
         if drain_s > 0:
             plan.drains = set(drains or (len(stages) - 1,))
         self._enter(plan, stages)
@@ -164,6 +165,9 @@ class PlanQueue:
         while self._draining and self._draining[0][0] <= now:
             self._advance(heappop(self._draining)[2], now)
         for plan in self._waiting.take_due(now):
+            if plan.is_patient:
+                self._waiting.start(plan, now)
+                continue
             text = f"Switches did not confirm a change within {PLAN_PATIENCE_S:g} s: it goes on without them."
             self._notices.give("plan-overdue", 0, text, now, interrupts=True)
             self._advance(plan, now)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
 
 from controller.datapath.lanes import Urgency
 from controller.rules.model import Key
 from controller.rules.notices import Notices
 from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.switch_state import READ_ENTRIES_BOUND, FlowDump, OwnerState
+
+Withholds: TypeAlias = Callable[[int, Sequence[Key]], Collection[Key]]
+"""Tells of a switch and the keys of which it holds something else than it shall which are not sent yet."""
 
 
 def take_stats(reading: FlowDump, stats: FlowStats, state: OwnerState, notices: Notices, now: float) -> None:
@@ -40,11 +44,11 @@ def take_resources(
     _bound(reading, state.dpid, notices, now)
 
 
-def compare(state: OwnerState, hold_unknown: bool | Callable[[Key], bool]) -> None:
+def compare(state: OwnerState, hold_unknown: bool | Callable[[Key], bool], withholds: Withholds | None) -> None:
     """Have the difference sent between what a switch has told and what it shall hold: puts, then removals.
 
     With `hold_unknown` what nobody desires stays, or that of whose keys it is true, but for what was to be removed
-    already.
+    already. What the app `withholds` is not sent.
     """
     if state.resources is not None:
         state.recount()
@@ -56,6 +60,8 @@ def compare(state: OwnerState, hold_unknown: bool | Callable[[Key], bool]) -> No
         lanes.add(key, Urgency.PROMPT)
     targets = state.targets()
     differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
+    if differing and withholds is not None and (withheld := withholds(state.dpid, differing)):
+        differing = [key for key in differing if key not in withheld]
     differing += (*state.waiters, *state.failures)
     unknown = [key for key in installed if targets.get(key) is None]
     if callable(hold_unknown):

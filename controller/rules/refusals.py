@@ -20,11 +20,15 @@ FULL_RETRY_COUNT = 16
 
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
 
+BAD_MATCH = 4
+"""The type of error of a switch of OpenFlow 1.3 that does not know how to match something."""
+
 
 class Refusals:
     """The edits of one app that `switches` refused; `mark` has a key sent again.
 
-    `found_full` is told of each that a switch had no room for.
+    `found_full` is told of each that a switch had no room for, `found_unfit` of entries that one does not know how to
+    match, or refused more than once.
     """
 
     def __init__(
@@ -35,7 +39,8 @@ class Refusals:
         notices: Notices,
     ) -> None:
         self.full: Timeouts[int] = Timeouts(FULL_RETRY_S)
-        self.found_full: Callable[[], None] = lambda: None
+        self.found_full: Callable[[int, Key], None] = lambda _dpid, _key: None
+        self.found_unfit: Callable[[int, FlowKey], None] | None = None
         self._switches = switches
         self._mark = mark
         self._plans = plans
@@ -45,6 +50,8 @@ class Refusals:
 
     def next(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
+        if not self._retries and not self.full.due:
+            return None
         return earliest(self._retries[0][0] if self._retries else None, self.full.next())
 
     def on_deadline(self, now: float) -> None:
@@ -68,7 +75,7 @@ class Refusals:
             kind, what = FULL.get(error, ("table-full", "A flow table"))
             text = f"{what} of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
             self._notices.give(kind, dpid, text, now, interrupts=interrupts)
-            self.found_full()
+            self.found_full(dpid, key)
             if key not in state.lanes:
                 state.full[key] = None
                 if dpid not in self.full:
@@ -84,6 +91,9 @@ class Refusals:
             due_s = now + min(RETRY_FIRST_S * 2**before.attempts, RETRY_LAST_S)
             self._retry_count += 1
             heappush(self._retries, (due_s, self._retry_count, dpid, key))
+        is_certain = before.attempts or error[0] == BAD_MATCH
+        if self.found_unfit is not None and is_certain and isinstance(key, FlowKey) and batch.edits[key] is not None:
+            self.found_unfit(dpid, key)
         state.failures[key] = Failure(min(before.attempts + 1, 16), due_s, before.batch_edits)
 
     def retry_full(self, state: OwnerState, count: int, now: float) -> None:

@@ -81,7 +81,8 @@ class StagedPlan:
     """Stages of keys; those of a stage are released once all of the stage before are confirmed.
 
     `stage` is the last one released, `outstanding` counts its keys that are not confirmed yet. `urgency` is that of
-    its edits. `drains` are the stages that are still to wait `drain_s` once the one before is confirmed.
+    its edits. `drains` are the stages that are still to wait `drain_s` once the one before is confirmed. One that
+    `is_patient` waits for a switch as long as that is connected.
     """
 
     drain_s: float
@@ -90,6 +91,7 @@ class StagedPlan:
     stage: int = -1
     outstanding: int = 0
     drains: set[int] = field(default_factory=set)
+    is_patient: bool = False
 
     @property
     def is_last(self) -> bool:
@@ -351,8 +353,9 @@ class OwnerState:
 
     def add_timed(self, key: Key, changes: tuple[TimedChange, ...]) -> None:
         """Have changes wait for an entry."""
-        timed = self.timed
-        timed[key] = (*timed[key], *changes) if key in timed else changes
+        others = self.timed.setdefault(key, changes)
+        if others is not changes:
+            self.timed[key] = (*others, *changes)
 
     def take_timed(self, keys: Iterable[Key]) -> TimedEntries:
         """Return, and keep no longer, those of these entries that changes wait for."""

@@ -54,8 +54,8 @@ class World:
             under_way = [e for e in self.to_switch[effect.dpid] if isinstance(e, ApplyEdits)]
             assert len(under_way) <= 1, "two batches under way at one switch"
 
-    def change(self, *stages, drain_s=0.0, drains=()):
-        self.perform(self.installer.change(stages, self.now, drain_s, drains=drains))
+    def change(self, *stages, drain_s=0.0, drains=(), is_patient=False):
+        self.perform(self.installer.change(stages, self.now, drain_s, drains=drains, is_patient=is_patient))
 
     def connect(self, dpid):
         self.connected.add(dpid)

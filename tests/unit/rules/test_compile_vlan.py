@@ -177,9 +177,9 @@ def test_one_tag_is_set_once_for_all_ports_of_a_receiver_vlan() -> None:
 def test_keys_name_the_family_the_version_of_the_tree_and_the_source() -> None:
     mac, of_tree = versioned_mac(ADDRESS, 0), versioned_mac(ADDRESS, 4)
     bare = Match(eth_dst=mac, eth_type=0x0800, ip_dst=ADDRESS, ip_dst_prefix=32, vlan_id=10)
-    assert common_key_in_vlan(GROUP) == channel_key_in_vlan(OPENFLOW_1_3, GROUP, 0, None)
-    assert common_key_in_vlan(GROUP).match == bare
+    assert common_key_in_vlan(GROUP, 10) == channel_key_in_vlan(OPENFLOW_1_3, GROUP, 0, None)
+    assert common_key_in_vlan(GROUP, 10).match == bare
     assert channel_key_in_vlan(OPENFLOW_1_3, GROUP, 4, None).match == bare._replace(eth_dst=of_tree)
     assert channel_key_in_vlan(OPENFLOW_1_0, GROUP, 0, SOURCE).match == bare._replace(ip_src=SOURCE, ip_src_prefix=32)
-    six = common_key_in_vlan(in_domain(ADDRESS_V6, 4094)).match
+    six = common_key_in_vlan(in_domain(ADDRESS_V6, 4094), 4094).match
     assert (six.eth_type, six.ip_dst, six.ip_dst_prefix, six.vlan_id) == (0x86DD, ADDRESS_V6, 128, 4094)

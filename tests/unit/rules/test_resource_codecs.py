@@ -39,6 +39,7 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
+    SplitFlows,
     ToGroup,
     is_own,
 )
@@ -322,6 +323,7 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
         PushVlan: (PushVlan(3),),
         SetVlan: (PushVlan(3), SetVlan(4)),
         PopVlan: (PushVlan(3), PopVlan()),
+        SplitFlows: (SetEthDst(MAC), SplitFlows(MAC[:5] + b"\0"), SetEthDst(MAC)),
         ToGroup: (ToGroup(3),),
         Goto: (Goto(3),),
         Meter: (Meter(3),),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.rules import of10, of13, oxm
+from controller.rules.group_match import GroupMatch
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
@@ -28,6 +29,7 @@ from controller.rules.model import (
     SetEthDst,
     SetQueue,
     SetVlan,
+    SplitFlows,
     ToGroup,
 )
 from controller.rules.openflow import (
@@ -390,7 +392,7 @@ def test_what_can_be_said_is_not_refused(versioned):
 
 def test_actions_of_different_kinds_are_never_equal():
     numbered = [kind(2) for kind in (Output, SetQueue, SetDscp, ToGroup, Goto, Meter, PushVlan, SetVlan)]
-    kinds = [*numbered, PopVlan(), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
+    kinds = [*numbered, PopVlan(), SetEthDst(b"\0" * 6), SplitFlows(b"\0" * 6), Opaque(b"\0" * 8)]
     assert all(a != b for i, a in enumerate(kinds) for b in kinds[:i])
 
 
@@ -419,8 +421,22 @@ ODD_FIELDS = {
 
 
 @pytest.mark.parametrize("field", ODD_FIELDS)
-def test_a_match_of_a_group_is_encoded_as_any_other(field):
+def test_a_match_is_encoded_or_refused(field):
     for value in ODD_FIELDS[field]:
         match = GROUP._replace(**{field: value})
         oxm.MATCHES.pop(match, None)
         assert oxm.match_bytes(match) == (match_problem(match) or oxm._encode(match))
+
+
+@pytest.mark.parametrize("vlan_id", [None, 7, 4094])
+def test_a_match_of_a_group_is_encoded_as_one_like_any_other(vlan_id):
+    match = GROUP._replace(vlan_id=vlan_id)
+    assert oxm.match_bytes(GroupMatch(*match)) == oxm._encode(match)
+
+
+def test_a_match_of_a_group_that_asks_for_more_is_one_like_any_other():
+    match = GroupMatch(*GROUP)
+    assert match == GROUP
+    more = match._replace(in_port=7)
+    assert type(more) is Match
+    assert oxm.match_bytes(more) == oxm._encode(GROUP._replace(in_port=7))

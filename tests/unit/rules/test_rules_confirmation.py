@@ -158,3 +158,16 @@ def test_a_batch_costs_what_is_in_it_however_many_changes_wait(make_world):
         spent.append((CountedPort.hashed_count - before) / edit_count)
         world.deliver(2)
     assert spent[1] == pytest.approx(spent[0], rel=0.5)
+
+
+def test_entries_that_are_put_may_be_timed_by_themselves(make_world):
+    world = make_world()
+    world.perform(world.installer.put(((2, rule(1, 5)), (3, rule(1, 5))), world.now, is_timed=True))
+    began_s = world.now
+    world.settle()
+    assert latency(world) == (1, world.now - began_s)
+    world.disconnect(2)
+    world.perform(world.installer.put(((2, rule(2, 5)),), world.now, is_timed=True))
+    world.settle()
+    assert latency(world)[0] == 1, "a switch that is not connected confirms nothing"
+    assert world.installer.clock.current is None

@@ -23,6 +23,7 @@ from controller.rules.model import (
     SetDscp,
     SetEthDst,
     SetQueue,
+    SplitFlows,
 )
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 from openflow_client import Client
@@ -104,6 +105,9 @@ def every_shape(version: int) -> list[FlowEntry]:
             rules.append(FlowEntry(key, listed, 0x5602 << 48 | len(rules), 0, 100 if other == 2 else 0))
     of_ip = [match for match in matches if match.eth_type in (ETH_TYPE_IPV4, ETH_TYPE_IPV6)]
     for index, match in enumerate(match for match in of_ip if version == 4 or match.eth_type == ETH_TYPE_IPV4):
+        if version == 4:
+            split = (SplitFlows(b"\3\x4e\0\0\0\0"), Goto(9))
+            rules.append(FlowEntry(FlowKey(table, 49_000 + 10 * index, match), split, 0x5602 << 48 | 2 << 32))
         keys = (FlowKey(table, 50_000 + 10 * index + other, match) for other in range(len(MARKS)))
         rules += [FlowEntry(key, listed, 0x5602 << 48 | 1 << 32) for key, listed in zip(keys, MARKS, strict=True)]
     return rules

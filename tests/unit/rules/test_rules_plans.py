@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.effects import Put
+from controller.effects import Put, Remove
 from controller.rules.cookies import cookie_of
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.plans import PLAN_PATIENCE_S
@@ -59,3 +59,19 @@ def test_stages_that_are_named_wait_until_packets_have_passed_and_no_others(make
     assert set(world.switches[1].rules.values()) == {rule(1, 5), rule(2, 5)}
     assert set(world.switches[3].rules.values()) == {rule(1, 5)}
     world.assert_in_sync()
+
+
+def test_a_patient_plan_never_goes_on_without_a_switch_that_is_connected(make_world):
+    world = make_world()
+    world.change([(1, Put(rule(1, 5)))])
+    world.deliver()
+    world.refuse[2] = (4, 9)
+    world.change([(2, Put(rule(1, 5)))], [(1, Remove(rule(1).key))], is_patient=True)
+    for _ in range(100):
+        world.deliver()
+        world.pass_time(1.0)
+    assert world.switches[1].rules
+    assert not [notice for notice in world.notices if notice.kind == "plan-overdue"]
+    world.disconnect(2)
+    world.deliver()
+    assert not world.switches[1].rules
