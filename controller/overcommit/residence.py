@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic
+from typing import Any, Generic
 
 from controller.overcommit.draws import Chance, G, Urn
 
@@ -61,20 +61,30 @@ LOOKED_AT = 64
 """Ended groups that are looked at for the one that frees most entries."""
 
 
+_NOBODY: Mapping[Any, float] = {}
+
+
 class _Inside:
-    """A group that is in: when it was last active and read, its packets and its rate."""
+    """A group that is in: when it was last active and read, its packets and its rate.
 
-    __slots__ = ("active_s", "packets", "rate", "read_s")
+    Time of which nothing is known, as of a switch that did not answer, is no silence: it was active so much later.
+    It `is_unread` where a reading told nothing of it.
+    """
 
-    def __init__(self, now_s: float, rate: float) -> None:
+    __slots__ = ("active_s", "is_new", "is_unread", "packets", "rate", "read_s")
+
+    def __init__(self, now_s: float, rate: float, is_new: bool) -> None:
         self.active_s = self.read_s = now_s
         self.packets = 1
         self.rate = rate
+        self.is_new = is_new
+        self.is_unread = False
 
     def count(self, packets: int, now_s: float) -> None:
         """Take in what a reading shows."""
         elapsed_s = max(now_s - self.read_s, LEAST_READING_INTERVAL_S)
         self.read_s = now_s
+        self.is_unread = False
         seen = packets / elapsed_s
         if packets:
             self.packets += packets
@@ -84,10 +94,10 @@ class _Inside:
         else:
             self.rate = seen + (self.rate - seen) * math.exp(-elapsed_s / RATE_MEMORY_S)
 
-    def expected(self, read_s: float) -> float:
-        """Return what the group is expected to send by what a reading showed, in packets per second."""
+    def expected(self, known_s: float) -> float:
+        """Return what the group is expected to send by what is known until a time, in packets per second."""
         rate = max(self.rate, LEAST_RATE)
-        silent_s = max(0.0, read_s - self.active_s)
+        silent_s = max(0.0, known_s - self.active_s)
         goes_on = math.exp(-rate * silent_s)
         return rate * goes_on / (goes_on + END_RATE * silent_s)
 
@@ -107,6 +117,34 @@ class _Outside:
         """Return the rate of its misses, or that of when it was in if that is higher."""
         recent = self.misses * math.exp(-(now_s - self.missed_s) / RATE_MEMORY_S) / RATE_MEMORY_S
         return max(self.rate, recent)
+
+
+class _Newcomers:
+    """What groups send of which nothing is known when they come in: all that a first packet can say of one.
+
+    It is what they had at their first readings by how long these were after they came; the latest count most.
+    """
+
+    __slots__ = ("_packets", "_read_s", "_seconds")
+
+    def __init__(self) -> None:
+        self._packets = self._seconds = 0.0
+        self._read_s = -math.inf
+
+    def count(self, packets: int, elapsed_s: float, now_s: float) -> None:
+        """Take in what the first reading of one shows."""
+        if self._seconds:
+            kept = math.exp(-(now_s - self._read_s) / RATE_MEMORY_S)
+            self._packets *= kept
+            self._seconds *= kept
+        self._read_s = now_s
+        self._packets += packets
+        self._seconds += elapsed_s
+
+    @property
+    def rate(self) -> float:
+        """What one is expected to send, in packets per second; 0 before any was read."""
+        return self._packets / self._seconds if self._seconds else 0.0
 
 
 class TableGroups(Generic[G]):
@@ -150,9 +188,10 @@ class Residence(Generic[G]):
         self._remembered = remembered
         self._inside: dict[G, _Inside] = {}
         self._outside: dict[G, _Outside] = {}
+        self._newcomers = _Newcomers()
         self._turned_away = 0
         self._is_used_up = True
-        self._read_s = -math.inf
+        self._read_s = self._known_s = -math.inf
         self._sooner_s = READING_INTERVAL_S
 
     def __contains__(self, group: G) -> bool:
@@ -164,7 +203,8 @@ class Residence(Generic[G]):
     def came_in(self, group: G, now_s: float) -> None:
         """Note that a group is in, brought by a packet of it."""
         known = self._outside.pop(group, None)
-        self._inside[group] = _Inside(now_s, 0.0 if known is None else known.rate)
+        rate = 0.0 if known is None else known.rate
+        self._inside[group] = _Inside(now_s, rate, is_new=not rate)
 
     def went_out(self, group: G) -> None:
         """Note that a group is out."""
@@ -203,23 +243,48 @@ class Residence(Generic[G]):
         """Return when the counters are to be read: sooner where idle groups run short or somebody was turned away."""
         return self._read_s + (self._sooner_s if self._is_short() else READING_INTERVAL_S)
 
-    def read(self, packets: Mapping[G, int], now_s: float) -> None:
-        """Take in how many packets each group that is in had since the reading before; those not named had none."""
+    def read(
+        self,
+        packets: Mapping[G, int],
+        now_s: float,
+        known_s: float | None = None,
+        late: Mapping[G, float] = _NOBODY,
+    ) -> None:
+        """Take in how many packets each group that is in had since the reading before; those not named had none.
+
+        Parameters
+        ----------
+        known_s
+            Until when that is known for sure, as switches were asked then; by default until now.
+        late
+            Groups of which it is known for less long, and until when.
+        """
+        known_s = self._learn(packets, now_s if known_s is None else known_s, late)
         idle = ended = 0
         for group, inside in self._inside.items():
             count = packets.get(group, 0)
-            self._count(inside, count, now_s)
-            if not count and inside.active_s < now_s:
+            if not count and (inside.read_s >= known_s or inside.read_s >= late.get(group, now_s)):
+                inside.is_unread = True
+            else:
+                self._count(inside, count, now_s)
+            if not count and inside.active_s < known_s:
                 idle += 1
-                ended += inside.expected(now_s) <= ENDED_RATE
+                ended += inside.expected(known_s) <= ENDED_RATE
         if self._is_short():
             self._pace(ended)
         self._turned_away = 0
         self._is_used_up = not idle
         self._read_s = now_s
 
-    def read_active(self, packets: Mapping[G, int], now_s: float) -> None:
+    def read_active(
+        self,
+        packets: Mapping[G, int],
+        now_s: float,
+        known_s: float | None = None,
+        late: Mapping[G, float] = _NOBODY,
+    ) -> None:
         """Take in the same where nobody is to leave: silent groups are left to the next `read`."""
+        self._learn(packets, now_s if known_s is None else known_s, late)
         for group, count in packets.items():
             inside = self._inside.get(group)
             if inside is not None:
@@ -228,9 +293,21 @@ class Residence(Generic[G]):
         self._sooner_s = READING_INTERVAL_S
         self._read_s = now_s
 
+    def _learn(self, packets: Mapping[G, int], known_s: float, late: Mapping[G, float]) -> float:
+        """Have it known until a time who is silent, of late ones for less long; return the time."""
+        before_s, self._known_s = self._known_s, max(known_s, self._known_s)
+        for group, since_s in late.items():
+            inside = self._inside.get(group)
+            if inside is not None and not packets.get(group):
+                inside.active_s += max(0.0, self._known_s - max(since_s, before_s, inside.active_s))
+        return self._known_s
+
     def _count(self, inside: _Inside, count: int, now_s: float) -> None:
         """Take in what a reading shows of a group, which may have been silent at some before."""
-        if count and inside.read_s < self._read_s:
+        if inside.is_new:
+            inside.is_new = False
+            self._newcomers.count(count, max(now_s - inside.read_s, LEAST_READING_INTERVAL_S), now_s)
+        if count and inside.read_s < self._read_s and not inside.is_unread:
             inside.count(0, self._read_s)
         inside.count(count, now_s)
 
@@ -259,10 +336,12 @@ class Residence(Generic[G]):
         known, inside = self._outside.get(group), self._inside.get(group)
         rate = 0.0 if known is None else known.rate_now(now_s)
         rate = rate if inside is None else inside.rate
-        leaving = self._take(at, rate / LEAST_ADVANTAGE, frees)
+        is_new = inside is None and (known is None or not known.rate)
+        expected = max(rate, self._newcomers.rate) if is_new else rate
+        leaving = self._take(at, expected / LEAST_ADVANTAGE, frees)
         if leaving is None and not at.idle:
             leaving = self._draw_slower(at.urn, rate, frees)
-        self._turned_away += leaving is None
+        self._turned_away += leaving is None or self._inside[leaving].expected(self._known_s) > ENDED_RATE
         return leaving
 
     def revoke(self, at: TableGroups[G], frees: Callable[[G], int]) -> G | None:
@@ -293,8 +372,8 @@ class Residence(Generic[G]):
     def stays(self, group: G, at: TableGroups[G]) -> None:
         """Take back that a group was to leave: all that might have left with it would not have been enough."""
         inside = self._inside[group]
-        idle = inside.expected(self._read_s), group
-        if inside.active_s < self._read_s and idle not in at.idle:
+        idle = inside.expected(self._known_s), group
+        if inside.active_s < self._known_s and idle not in at.idle:
             insort(at.idle, idle, key=_by_falling)
             at.taken -= 1
 
@@ -335,15 +414,15 @@ class Residence(Generic[G]):
 
     def _order(self, at: TableGroups[G]) -> None:
         """Find those that were idle at the last reading."""
-        at.read_s = read_s = self._read_s
+        at.read_s, known_s = self._read_s, self._known_s
         inside = ((group, self._inside[group]) for group in at.urn)
-        at.idle = [(each.expected(read_s), group) for group, each in inside if each.active_s < read_s]
+        at.idle = [(each.expected(known_s), group) for group, each in inside if each.active_s < known_s]
         at.idle.sort(key=_by_falling)
         at.found, at.taken = len(at.idle), 0
 
     def _draw_slower(self, groups: Urn[G], rate: float, frees: Callable[[G], int] | None) -> G | None:
         drawn = dict.fromkeys(groups.draw(self._chance) for _ in range(DRAWN if len(groups) else 0))
-        expected = {group: self._inside[group].expected(self._read_s) for group in drawn}
+        expected = {group: self._inside[group].expected(self._known_s) for group in drawn}
         for group in sorted(drawn, key=expected.__getitem__):
             if rate < LEAST_ADVANTAGE * expected[group]:
                 return None

@@ -197,6 +197,21 @@ class GroupTables(Generic[G]):
             short = _without(short, self._entries[left])
         return tuple(leaving)
 
+    def revoke(self, dpid: int, count: int) -> tuple[G, ...]:
+        """Return which groups leave so that so many entries more of a switch are free, whatever these send."""
+        leaving: dict[G, None] = {}
+        short: Mapping[int, int] = {dpid: count} if count > 0 else {}
+        while short:
+            left = self.residence.revoke(
+                self.tables[dpid].groups,
+                lambda other: self._frees(other, short, leaving),  # noqa: B023
+            )
+            if left is None:
+                break
+            leaving[left] = None
+            short = _without(short, self._entries[left])
+        return tuple(leaving)
+
     def _beyond_limits(self) -> dict[G, None]:
         leaving: dict[G, None] = {}
         over, self._over = self._over, set()

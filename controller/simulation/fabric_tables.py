@@ -116,13 +116,17 @@ class WholeTrees:
 
     def due(self, now_s: float) -> Sequence[int]:
         """Read the counters when they are due, and have groups that have ended leave ahead of need."""
+        return self._tables.take_ended() if self._is_read(now_s) else ()
+
+    def _is_read(self, now_s: float) -> bool:
+        """Read the counters if they are due, and tell whether they were."""
         residence = self._tables.residence
         if now_s < residence.next_reading_s():
-            return ()
+            return False
         residence.read(self._counted, now_s)
         self._counted.clear()
         self.readings += 1
-        return self._tables.take_ended()
+        return True
 
 
 def run_fabric_trace(

@@ -39,8 +39,8 @@ class Star:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, ends):
-        self.asked.append(ends)
+    def __call__(self, ends, queue_id):
+        self.asked.append((ends, queue_id))
         return len(self.asked), star(ends)
 
 
@@ -109,6 +109,35 @@ def test_no_link_is_expected_to_carry_more_in_vain_than_its_part():
         assert not +choice.charges and not choice.under
 
 
+def aged(part):
+    """Return a choice of ten groups that charge a link with so much of what it may carry in vain, oldest first."""
+    choice = chooser(spurious_pct=5)
+    wide = {"wide": CoverNeed({1: 1}, frozenset([2, 13]))}
+    narrow = {number: CoverNeed({1: round(part * CAPACITY_BPS / 200)}, frozenset([2])) for number in range(10)}
+    found = choice.choose(wide | narrow, Star(), always)
+    assert len(found) == 1 + len(narrow)
+    return choice, narrow
+
+
+def test_the_oldest_tenth_makes_room_once_a_link_carries_nine_tenths_of_what_it_may_in_vain():
+    choice, narrow = aged(0.89)
+    assert choice.oldest_of_full() == []
+    choice, narrow = aged(0.91)
+    assert choice.oldest_of_full() == [0]
+    choice.note(0, narrow[0], choice.under[0])
+    assert choice.oldest_of_full() == [0], "what is noted of a group makes it no younger"
+    choice.leave(0)
+    assert choice.oldest_of_full() == [], "eight tenths are left"
+    assert choice.choose({0: narrow[0]}, Star(), always)
+    assert choice.oldest_of_full() == [1], "who comes back is the youngest"
+
+
+def test_where_nothing_is_carried_in_vain_nobody_makes_room():
+    choice = chooser(spurious_pct=0)
+    choice.choose(needs(LEAST_GROUPS, [1, 12, 23], rate_bps=10**9), Star(), always)
+    assert choice.oldest_of_full() == []
+
+
 def test_a_group_that_needs_all_of_a_tree_sends_nothing_in_vain():
     choice = chooser(spurious_pct=0)
     found = choice.choose(needs(LEAST_GROUPS, [1, 12, 23], rate_bps=10**9), Star(), always)
@@ -124,7 +153,7 @@ def test_no_tree_is_made_for_a_few_groups_or_kept_for_a_few_that_may_be_under_it
     assert choice.choose(needs(2 * LEAST_GROUPS, [1, 2]), build, lambda group, _number: group < 3) == {}
     assert len(build.asked) == 1
     assert not choice.trees and not choice.under and not choice.charges
-    assert choice.choose(needs(LEAST_GROUPS, [1, 2]), lambda _ends: None, always) == {}
+    assert choice.choose(needs(LEAST_GROUPS, [1, 2]), lambda _ends, _queue_id: None, always) == {}
 
 
 def test_a_group_is_under_the_tree_with_the_fewest_switches_beside_its_own():
@@ -177,3 +206,30 @@ def test_what_a_group_sends_now_is_noted_and_told_whether_it_is_too_much():
 @pytest.mark.parametrize(("silence_s", "part"), [(0, 1), (-1, 1), (3, 0.5), (297, 0.01)])
 def test_the_longer_a_group_is_silent_the_less_it_is_expected_to_send(silence_s, part):
     assert sending_part(silence_s) == pytest.approx(part)
+
+
+def test_groups_of_one_queue_have_a_tree_in_common_and_few_of_another_have_none():
+    choice, build = chooser(), Star()
+    wanted = {(number, queue): CoverNeed({1: 1}, frozenset([2]), queue)
+              for number in range(LEAST_GROUPS) for queue in (None, 0, 3)}  # fmt: skip
+    few = {"few": CoverNeed({1: 1}, frozenset([2]), 5)}
+    found = choice.choose(wanted | few, build, always)
+    assert found.keys() == wanted.keys()
+    assert {queue: {found[group] for group in wanted if group[1] == queue} for queue in (None, 0, 3)} == {
+        None: {1}, 0: {2}, 3: {3}}  # fmt: skip
+    assert build.asked == [(frozenset([1, 2]), queue) for queue in (None, 0, 3)]
+    assert choice.choose({"late": CoverNeed({1: 1}, frozenset([2]), 3)}, build, always) == {"late": 3}
+
+
+def test_a_tree_that_all_leave_is_unused_and_one_that_is_dropped_charges_nothing():
+    choice = chooser()
+    found = choice.choose(needs(LEAST_GROUPS, [1, 2, 3]), Star(), always)
+    assert list(choice.unused()) == [] and choice.charges
+    for group in list(found)[1:]:
+        choice.leave(group)
+    assert list(choice.unused()) == []
+    choice.leave(next(iter(found)))
+    assert list(choice.unused()) == [1] and not choice.charges
+    choice.choose(needs(LEAST_GROUPS, [1, 2, 3]), Star(), always)
+    choice.drop(1)
+    assert not choice.trees and not choice.under and not choice.charges

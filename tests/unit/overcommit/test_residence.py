@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from controller.overcommit.residence import LEAST_READING_INTERVAL_S, READING_INTERVAL_S, Residence, TableGroups
+from controller.overcommit.residence import (
+    LEAST_READING_INTERVAL_S,
+    READING_INTERVAL_S,
+    RISE_WEIGHT,
+    Residence,
+    TableGroups,
+)
 
 
 class OneTable(Residence[str]):
@@ -267,3 +273,85 @@ def test_who_is_not_short_of_room_is_read_no_sooner_than_every_2_s():
     assert found.find_leaving("new", 0.5, found.at) is None
     found.read_active({}, 1.0)
     assert found.next_reading_s() == 1.0 + READING_INTERVAL_S
+
+
+SINCE_S = 24.25
+
+
+def known_newcomers(rate: float) -> OneTable:
+    """Return a full table whose groups sent at a rate at first and 2 packets/s then; one is silent since a moment."""
+    found = residence()
+    for group in "abcd":
+        found.came_in(group, 4.0)
+    found.read(dict.fromkeys("abcd", round(2 * rate)), 6.0)
+    read_steadily(found, dict.fromkeys("abcd", 2.0), 6, 24)
+    found.read(dict.fromkeys("abc", 1), SINCE_S)
+    found.missed("new", SINCE_S)
+    return found
+
+
+def test_a_group_of_which_nothing_is_known_is_taken_to_send_what_such_groups_sent():
+    """It has the place of one that is silent for a moment, and may go on, if those before it sent more than that."""
+    for rate, left in ((5.0, "d"), (0.5, None)):
+        found = known_newcomers(rate)
+        assert found.find_leaving("new", SINCE_S, found.at) == left, rate
+
+
+def test_a_group_of_which_nothing_is_known_leaves_those_alone_that_send_on():
+    found = known_newcomers(50.0)
+    found.read(dict.fromkeys("abcd", 2), SINCE_S + 1)
+    assert found.find_leaving("new", SINCE_S + 1, found.at) is None
+
+
+def test_where_those_have_to_leave_that_may_go_on_counters_are_read_sooner():
+    """Some group has ended, but frees nothing of what is wanted: to know of such ones soon is worth a reading."""
+    found = known_newcomers(5.0)
+    found.came_in("ended", SINCE_S)
+    found.read(dict.fromkeys("abc", 2), SINCE_S + 1)
+    found.read(dict.fromkeys("abcd", 40), SINCE_S + 21)
+    waits_s: list[float] = []
+    for number in range(3):
+        now_s = found.next_reading_s()
+        found.read(dict.fromkeys("abc", 2), now_s)
+        found.missed("new", now_s)
+        left = found.find_leaving("new", now_s, found.at, lambda group: int(group == "d"))
+        assert left == "d", number
+        found.stays(left, found.at)
+        waits_s.append(found.next_reading_s() - now_s)
+        found.read(dict.fromkeys("abcd", 1), now_s)
+    assert waits_s == [READING_INTERVAL_S, READING_INTERVAL_S / 2, READING_INTERVAL_S / 4]
+
+
+# Readings that do not tell of all
+
+
+def test_a_group_of_which_a_reading_tells_nothing_is_as_it_was():
+    found = residence("late", "ended")
+    read_steadily(found, {"late": 5, "ended": 5}, 0, 10)
+    for now_s in (16.0, 30.0, 60.0):
+        found.read({}, now_s, late={"late": 10.0})
+    assert found.take_ended(found.at) == "ended"
+    found.went_out("ended")
+    assert found.take_ended(found.at) is None
+    assert list(found.silent(found.at)) == []
+    assert found.active(60.0) == ["late"]
+    found.read({"late": 250}, 60.5)
+    assert isclose(found._inside["late"].rate, 5.0, rel_tol=0.1), "all of the time counts that it may have sent in"
+
+
+def test_a_group_that_was_known_for_less_long_has_been_silent_for_less_long():
+    found = residence("early", "late")
+    read_steadily(found, {"early": 1, "late": 1}, 0, 10)
+    found.read({}, 20.0, late={"late": 12.0})
+    assert found.silence_s("early", 20.0) == 10.0
+    assert found.silence_s("late", 20.0) == 2.0
+
+
+def test_a_group_that_came_in_after_switches_were_asked_is_not_silent():
+    found = residence("a")
+    found.missed("new", 5.0)
+    found.came_in("new", 5.0)
+    found.read({}, 40.0, known_s=4.0)
+    assert list(found.silent(found.at)) == ["a"]
+    found.read({"new": 100}, 42.0, known_s=41.0)
+    assert isclose(found._inside["new"].rate, RISE_WEIGHT * 100 / 37)
