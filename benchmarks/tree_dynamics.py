@@ -105,11 +105,12 @@ def count_work(centre: DataCentre, groups: SimulatedGroups) -> None:
 
 
 def walk(forest: Forest, steps: list[Step]) -> None:
+    role = TreeRole.RECEIVER  # what looking at the enumeration takes is the caller's
     for group, node, joins in steps:
         if joins:
-            forest.join(group, node, TreeRole.RECEIVER)
+            forest.join(group, node, role)
         else:
-            forest.leave(group, node, TreeRole.RECEIVER)
+            forest.leave(group, node, role)
 
 
 def stream_speeds(centre: DataCentre, groups: SimulatedGroups, joins: list[Step]) -> dict[str, float]:

@@ -23,6 +23,19 @@ class NodeKind(StrEnum):
     SWITCH = "switch"
 
 
+def tier_of(level: int, has_tors: bool) -> NodeKind:
+    """Return the tier of switches of a level (`Graph.level`); SWITCH in a fabric without ToRs, which has no tiers.
+
+    Examples
+    --------
+    >>> [tier_of(level, True).value for level in (1, 2, 3, 4)]
+    ['tor', 'aggregation', 'core', 'core']
+    """
+    if not has_tors:
+        return NodeKind.SWITCH
+    return (NodeKind.TOR, NodeKind.AGGREGATION)[level - 1] if level < 3 else NodeKind.CORE
+
+
 class Link(NamedTuple):
     """A cable between nodes `u` and `v`; `u_port` is the port number at `u` (None where unknown).
 

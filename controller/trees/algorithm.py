@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from controller.trees.network import Network
-from controller.trees.tree import Adjacency, Tree, TreePlan
+from controller.trees.tree import Adjacency, Route, Tree, TreePlan
 from topology.graph import NodeId
 
 
@@ -24,11 +24,11 @@ class Algorithm(ABC):
         self.network = network
 
     @abstractmethod
-    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def path(self, tree: Tree, node: NodeId) -> Route | None:
         """Return the way from the new terminal `node` to the tree, its last node alone on the tree.
 
-        For an empty tree that is ``[node]``. None asks for the tree to be built anew with what it can keep of its
-        links, an empty sequence without regard to them.
+        For an empty tree that is ``(node,)``. None asks for the tree to be built anew with what it can keep of its
+        links, an empty route without regard to them.
         """
 
     @abstractmethod

@@ -7,9 +7,9 @@ Only terminals on the tree count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree, TreeUses
+from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Route, Tree, TreeUses
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -137,8 +137,8 @@ def point(tree: Tree, loads: LinkLoads) -> None:
 
 
 def path_of_sender(
-    tree: Tree, node: NodeId, rate_bps: int, path: Callable[[Tree, NodeId], Sequence[NodeId] | None]
-) -> Sequence[NodeId] | None:
+    tree: Tree, node: NodeId, rate_bps: int, path: Callable[[Tree, NodeId], Route | None]
+) -> Route | None:
     """Return the `path` by which a new sender is to join a tree, chosen with its rate, which no link has yet."""
     tree.rates[node] = rate_bps
     tree.rate_bps += rate_bps

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from math import inf, isfinite
 from types import MappingProxyType
+from typing import Final
 
 from controller.trees import cables, degraded, flows
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
@@ -24,11 +25,11 @@ from controller.trees.tree import (
     Index,
     Key,
     Links,
+    Route,
     Tree,
     TreePlan,
     TreeRole,
     adjacency,
-    children_of,
     placing_order,
     spanning,
     terminals_served,
@@ -36,12 +37,13 @@ from controller.trees.tree import (
 from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Link, NodeId, NodeKind
 from topology.loads import LinkLoads
 
-NOTHING: Links = ()
-NO_CABLES: tuple[Link, ...] = ()
-ALL_ROLES: int = RECEIVES | SENDS
+NOTHING: Final[Links] = ()
+NO_CABLES: Final[tuple[Link, ...]] = ()
+ALL_ROLES: Final[int] = RECEIVES | SENDS
 _NO_PORTS: Mapping[tuple[NodeId, NodeId], tuple[int, int]] = MappingProxyType({})
 
-_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+_RECEIVER: Final = TreeRole.RECEIVER
+_new: Final = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class Forest:
@@ -118,15 +120,17 @@ class Forest:
 
     def join(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Give the terminal `node` a role (more) in a group; a role that it has already changes nothing."""
-        bits: int = role._value_
-        if not 0 < bits <= ALL_ROLES:
-            raise ValueError(f"no role: {role!r}")
+        bits = RECEIVES
+        if role is not _RECEIVER:
+            bits = role._value_
+            if not 0 < bits <= ALL_ROLES:
+                raise ValueError(f"no role: {role!r}")
         tree, algorithm, sends = self.trees.get(key), self.algorithm, bits & SENDS
         if tree is None:
             tree = self.trees[key] = Tree(key, self.seed, self._idle_bps.get(key, self._default_bps))
             if not sends and algorithm.settles_small_trees and node in self._nodes:
                 self._users.plant(tree, node)
-                return Change(key)
+                return _new(Change, (key, (), (), (), (), ()))
         elif self._broken and key in self._broken:
             return self._both(self.mend(key), self.join(key, node, role))
         if node in (terminals := tree.terminals):
@@ -136,7 +140,7 @@ class Forest:
         if node in tree.parent or node == tree.root:
             added = NOTHING
         else:
-            path: Sequence[NodeId] | None = None
+            path: Route | None = None
             if tree.detached or node not in self._nodes:
                 pass
             elif sends:
@@ -223,7 +227,7 @@ class Forest:
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
         del self.trees[tree.key]
-        tree.parent, tree.children, tree.root = {}, children_of({}), None
+        tree.parent, tree.children, tree.root = {}, {}, None
         self._users.discard(tree, nodes)
         return Change(tree.key, NOTHING, removed, left=left)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from math import fsum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from controller.kernel.hashing import stable_hash
 from controller.trees.fabric import (
@@ -23,7 +23,7 @@ from controller.trees.fabric import (
 from topology.graph import Graph, NodeId, NodeKind, order_key
 from topology.loads import LinkLoads
 
-MASK = (1 << 64) - 1
+MASK: Final = (1 << 64) - 1
 
 Distance: TypeAlias = tuple[float, int]
 """Weight of a shortest path, and its links (which order paths over links without weight)."""
@@ -83,6 +83,10 @@ class Network:
         self._shape: LayeredFabric | Hierarchy | None = None
         self.fabric: LayeredFabric | None = None
         """What the graph was at `version`, where that is a fabric."""
+        self.pod: dict[NodeId, int] = {}
+        self.up: dict[NodeId, tuple[NodeId, ...]] = {}
+        self.down: dict[NodeId, dict[int, tuple[NodeId, ...]]] = {}
+        """The same of `fabric`, for code for which a named tuple is too slow."""
         self._weighted = False
         self._components: dict[NodeId, int] | None = None
         self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
@@ -152,6 +156,8 @@ class Network:
 
     def _recognised(self, shape: LayeredFabric | Hierarchy | None) -> None:
         self._shape, self.fabric = shape, shape if isinstance(shape, LayeredFabric) else None
+        if self.fabric is not None:
+            self.pod, self.up, self.down = self.fabric.pod, self.fabric.up, self.fabric.down
 
     @contextmanager
     def searching(self, steps: int) -> Iterator[None]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from controller.trees.flows import index_of
-from controller.trees.tree import Key, Links, Tree, TreeRole
+from controller.trees.tree import Key, Links, Route, Tree, TreeRole
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
-NO_KEYS: frozenset[Key] = frozenset()
+NO_KEYS: Final[frozenset[Key]] = frozenset()
+_RECEIVER: Final = TreeRole.RECEIVER
 
 
 class SwitchUsers:
@@ -29,6 +30,8 @@ class SwitchUsers:
         self._trees = trees
         self._loads = loads
         self._keys: defaultdict[NodeId, set[Key]] = defaultdict(set)
+        self._numbers = loads.index
+        self._bps = loads.bps
 
     def at(self, node: NodeId) -> set[Key]:
         """Return the groups with a terminal at a switch, or a tree that has a cable there which is not lost."""
@@ -70,36 +73,58 @@ class SwitchUsers:
 
     def plant(self, tree: Tree, node: NodeId) -> None:
         """Make a switch the only one, and only receiver, of a tree that had none."""
-        tree.terminals[node] = TreeRole.RECEIVER
+        tree.terminals[node] = _RECEIVER
         tree.root = node
         self._keys[node].add(tree.key)
 
-    def attach(self, tree: Tree, path: Sequence[NodeId]) -> Links:
+    def attach(self, tree: Tree, path: Route) -> Links:
         """Hang `path` (from the new terminal to a node on the tree) below its last node, and return its links.
 
         On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree. While
         nobody sends to the tree both directions of each link, by its least busy cable, carry its `idle_bps` more.
         """
         parent, children, key, rates, users = tree.parent, tree.children, tree.key, tree.rate_below, self._keys
-        index, load_bps = self._loads.index, self._loads.bps
+        index, load_bps = self._numbers, self._bps
+        if len(path) == 2 and rates is None:
+            node, above = path
+            parent[node] = above
+            if above in children:
+                children[above].append(node)
+            else:
+                children[above] = [node]
+            users[node].add(key)
+            number = index[node][above]
+            bps = tree.idle_bps
+            load_bps[number] = load_bps[number] + bps
+            load_bps[number ^ 1] = load_bps[number ^ 1] + bps
+            return ((node, above),)
         bps = tree.idle_bps if rates is None else 0
-        above = path[-1]
+        place = len(path) - 1
+        above = path[place]
         if tree.root is None:
             tree.root = above
             users[above].add(key)
-        for node in path[-2::-1]:
+        links: list[tuple[NodeId, NodeId]] = []
+        while place:
+            place -= 1
+            node = path[place]
             parent[node] = above
-            children[above].append(node)
+            if above in children:
+                children[above].append(node)
+            else:
+                children[above] = [node]
             users[node].add(key)
             if bps:
                 number = index[node][above]
-                load_bps[number] += bps
-                load_bps[number ^ 1] += bps
+                load_bps[number] = load_bps[number] + bps
+                load_bps[number ^ 1] = load_bps[number ^ 1] + bps
+            links.append((node, above))
             above = node
         if rates is not None and tree.receivers_below is not None:
             for node in path[:-1]:
                 rates[node] = tree.receivers_below[node] = 0
-        return tuple(pairwise(path))
+        links.reverse()
+        return tuple(links)
 
     def prune(self, tree: Tree, node: NodeId) -> Links:
         """Take off `node` and what only led to it, up to a terminal, a branch or the pinned root; return its links.
@@ -139,7 +164,7 @@ class SwitchUsers:
                 break
             if bps:
                 number = index[node][beyond]
-                load_bps[number] -= bps
-                load_bps[number ^ 1] -= bps
+                load_bps[number] = load_bps[number] - bps
+                load_bps[number ^ 1] = load_bps[number ^ 1] - bps
             node = beyond
         return tuple(removed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import IntFlag
@@ -15,9 +15,12 @@ Key: TypeAlias = Hashable
 """What names a group: its address, or a (source, group) pair."""
 
 Adjacency: TypeAlias = Mapping[NodeId, AbstractSet[NodeId]]
-NOBODY: frozenset[NodeId] = frozenset()
+NOBODY: Final[frozenset[NodeId]] = frozenset()
 
 Links: TypeAlias = tuple[tuple[NodeId, NodeId], ...]
+Route: TypeAlias = tuple[NodeId, ...]
+"""Switches from a new terminal to a tree, of which the last alone is on the tree."""
+
 Index: TypeAlias = dict[NodeId, dict[NodeId, int]]
 """Numbers of directions in `LinkLoads`, by both ends."""
 
@@ -29,9 +32,9 @@ class TreeRole(IntFlag):
     SENDER = 2
 
 
-RECEIVES = int(TreeRole.RECEIVER)
-SENDS = int(TreeRole.SENDER)
-ROLES: tuple[TreeRole, ...] = (
+RECEIVES: Final = int(TreeRole.RECEIVER)
+SENDS: Final = int(TreeRole.SENDER)
+ROLES: Final[tuple[TreeRole, ...]] = (
     TreeRole(0),
     TreeRole.RECEIVER,
     TreeRole.SENDER,
@@ -192,7 +195,7 @@ class Tree:
         self.fallbacks = 0
         self.root: NodeId | None = None
         self.parent: dict[NodeId, NodeId] = {}
-        self.children: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+        self.children: dict[NodeId, list[NodeId]] = {}
         self.cables: Index | None = None
         self.pinned: NodeId | None = None
         self.form = Form.NEW
@@ -273,11 +276,11 @@ class Tree:
         return TreePlan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
 
 
-def children_of(parent: Mapping[NodeId, NodeId]) -> defaultdict[NodeId, list[NodeId]]:
+def children_of(parent: Mapping[NodeId, NodeId]) -> dict[NodeId, list[NodeId]]:
     """Return the nodes below each node of a rooted tree that has some."""
-    children: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+    children: dict[NodeId, list[NodeId]] = {}
     for node, above in parent.items():
-        children[above].append(node)
+        children.setdefault(above, []).append(node)
     return children
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import repeat
 from math import inf
-from operator import truediv
 from typing import TypeAlias
 
 from controller.trees.fabric import LayeredFabric
-from controller.trees.network import MASK, Network, PodUplinks
+from controller.trees.network import MASK, Network
+from controller.trees.tree import Tree
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -45,7 +43,10 @@ def ways(
     # one to a core may do, and then for all of them.
     last_a = last_b = None
     least = near = far = inf
-    for (a, core, _), busiest in zip(uplinks.links, _busyness(uplinks, bps, here), strict=True):
+    for a, core, number in uplinks.links:
+        up = bps[number] + node_up if node_up else 0
+        down = bps[number ^ 1] + node_down if node_down else 0
+        busiest = (up if up > down else down) / capacity[number]
         if busiest > least or core not in falls:
             continue
         if a is not last_a:
@@ -85,31 +86,19 @@ def ways(
     return best
 
 
-def _busyness(uplinks: PodUplinks, bps: list[int], demand: Demand) -> Iterable[float]:
-    """Return the utilisation of the busier direction of each link from a pod to the cores with so much more.
-
-    A direction without more counts as free.
-    """
-    up, down = demand
-    there = map(up.__add__, map(bps.__getitem__, uplinks.up)) if up else None
-    back = map(down.__add__, map(bps.__getitem__, uplinks.down)) if down else None
-    busier = map(max, there, back) if there and back else there or back or repeat(0, len(uplinks.links))
-    return map(truediv, busier, uplinks.capacities_bps)
-
-
 def calmest(
-    network: Network, found: list[Way], node: NodeId, here: Demand, first: NodeId, there: Demand, salt: int
+    network: Network, found: list[Way], node: NodeId, here: Demand, first: NodeId, there: Demand, tree: Tree
 ) -> Way:
-    """Return the way of `found` whose links are least busy in sum, both directions of each; `salt` decides ties.
+    """Return the way of `found` whose links are least busy in sum, both directions of each; `tree` decides ties.
 
     The other parameters are those of `ways`.
     """
-    loads, hashes = network.loads, network.hashes
+    loads = network.loads
     index, bps, capacity = loads.index, loads.bps, loads.capacity_bps
     (node_up, node_down), (first_up, first_down) = here, there
     near: dict[NodeId, float] = {}
     far: dict[NodeId, float] = {}
-    best, least, least_hash = found[0], inf, 0
+    best, least = [found[0]], inf
     for way in found:
         a, core, b = way
         if a not in near:
@@ -128,11 +117,14 @@ def calmest(
             total += (bps[number] + first_up) / capacity[number]
         if first_down:
             total += (bps[number ^ 1] + first_down) / capacity[number]
-        if total <= least:
-            tie = salt * (hashes[core] + hashes[a] + hashes[b]) & MASK
-            if total < least or tie < least_hash:
-                best, least, least_hash = way, total, tie
-    return best
+        if total < least:
+            best, least = [way], total
+        elif total == least:
+            best.append(way)
+    if len(best) == 1:
+        return best[0]
+    salt, hashes = tree.salt, network.hashes
+    return min(best, key=lambda way: salt * (hashes[way[0]] + hashes[way[1]] + hashes[way[2]]) & MASK)
 
 
 def _use(loads: LinkLoads, number: int, up: int, down: int) -> float:

@@ -13,23 +13,23 @@ from collections.abc import Container, Sequence
 from controller.kernel.hashing import stable_hash
 from controller.trees.algorithm import Algorithm, graft
 from controller.trees.general import member_orders, nearest
-from controller.trees.tree import Adjacency, Tree, TreePlan
+from controller.trees.tree import Adjacency, Route, Tree, TreePlan
 from topology.graph import NodeId
 
 
 class LiteralVsrt(Algorithm):
     """Section 4.1 word for word, with its random choices drawn by seed, group, member and step."""
 
-    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def path(self, tree: Tree, node: NodeId) -> Route | None:
         """Return the way that the article's walk takes from `node` to the tree."""
         if tree.root is None:
-            return [node]
+            return (node,)
         components = self.network.components()
         if components[node] != components[tree.root]:
             return None
         path, fell_back = self._walk(tree.salt, node, tree, tree.root, not tree.parent)
         tree.fallbacks += fell_back
-        return path
+        return tuple(path)
 
     def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the tree that comes of `terminals` joining in their order (the smallest over several orders)."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from controller.kernel.hashing import stable_hash
 from controller.trees.algorithm import Algorithm, graft
-from controller.trees.tree import SENDS, Adjacency, Tree, TreePlan, adjacency_of
+from controller.trees.tree import SENDS, Adjacency, Route, Tree, TreePlan, adjacency_of
 from topology.graph import NodeId, order_key
 
 
@@ -38,7 +38,7 @@ class RoutedTree(Algorithm):
         hops = self.hops(node, root)
         return hops[0] if len(hops) == 1 else self.network.draw(tree.salt, hops)
 
-    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def path(self, tree: Tree, node: NodeId) -> Route | None:
         """Return the route of `node` towards the root, up to the tree."""
         root = tree.pinned
         if root is None or node not in self.network.distances(root):
@@ -47,7 +47,7 @@ class RoutedTree(Algorithm):
         while node not in tree:
             node = self.next_hop(tree, node, root)
             path.append(node)
-        return path
+        return tuple(path)
 
     def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the union of the routes of `terminals`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.trees.algorithm import Algorithm
 from controller.trees.network import Network
-from controller.trees.tree import Adjacency, Tree, TreePlan, prune_leaves, rooted
+from controller.trees.tree import Adjacency, Route, Tree, TreePlan, prune_leaves, rooted
 from topology.graph import NodeId, order_key
 
 
@@ -30,9 +30,9 @@ class SteinerTree(Algorithm):
         self._version = -1
         self._components: dict[int, Any] = {}
 
-    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def path(self, tree: Tree, node: NodeId) -> Route | None:
         """Return the first member; every further one takes a new tree."""
-        return [node] if tree.root is None else None
+        return (node,) if tree.root is None else None
 
     def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the library's tree without superfluous leaves."""

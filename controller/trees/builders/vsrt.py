@@ -13,23 +13,25 @@ one of the PIM-SM baselines needs for the same members gives way to a smaller on
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from math import inf
+from typing import Final
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm, graft
 from controller.trees.builders.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
 from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
-from controller.trees.tree import RECEIVES, Adjacency, Form, Tree, TreePlan
+from controller.trees.tree import RECEIVES, Adjacency, Form, Route, Tree, TreePlan
 from controller.trees.ways import Demand, calmest, ways
 from topology.graph import NodeId
 
-FULL = 1.0
+FULL: Final = 1.0
 """Utilisation up to which a repair would rather keep links than spread load."""
 
-BUSY = 0.25
+BUSY: Final = 0.25
 """Utilisation of a link to a core up to which no tree is chosen anew for its sake."""
 
-UNEVEN = 1.05
+UNEVEN: Final = 1.05
 """How many times the mean utilisation of its pod's links to cores such a link may have."""
 
 Score = tuple[int, float, float]
@@ -45,7 +47,7 @@ class Vsrt(Algorithm):
         super().__init__(network)
         self._baselines = (FixedCoreTree(network), RandomCoreTree(network), StaticUplinkTree(network))
 
-    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def path(self, tree: Tree, node: NodeId) -> Route | None:
         """Return the links to add for `node`; none where the tree has to be chosen anew (see `Algorithm`)."""
         network = self.network
         fabric = network.fabric
@@ -53,12 +55,12 @@ class Vsrt(Algorithm):
             fabric = self._fabric_of(tree)
             if fabric is None:
                 return self._path_elsewhere(tree, node)
-        pod = fabric.pod.get(node)
+        pod = network.pod.get(node)
         if pod is None:
             return None
         aggregation = tree.aggregations.get(pod)
         if aggregation is not None and (aggregation in tree.parent or aggregation == tree.root):
-            return (node, aggregation) if aggregation in fabric.up[node] else None
+            return (node, aggregation) if aggregation in network.up[node] else None
         if not tree.parent:
             return self._second_tor(fabric, tree, node)
         return self._path_of_pod(fabric, tree, node, pod)
@@ -75,7 +77,7 @@ class Vsrt(Algorithm):
             tree.version = self.network.version
         return shape
 
-    def _path_elsewhere(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def _path_elsewhere(self, tree: Tree, node: NodeId) -> Route | None:
         """Return what `path` does for a tree without links, and where none is designated."""
         if tree.root is None:
             return (node,)
@@ -83,12 +85,14 @@ class Vsrt(Algorithm):
         if form is Form.GENERAL:
             if isinstance(shape, Hierarchy):
                 return None
-            return general.nearest(self.network, tree.salt, (node,), tree)
+            way = general.nearest(self.network, tree.salt, (node,), tree)
+            return None if way is None else tuple(way)
         if isinstance(shape, Hierarchy):
             if form is Form.DESIGNATED:
                 return None
             tree.form = Form.UNIQUE
-            return self._unique_path(shape, tree.nodes(), tree, node)
+            way = self._unique_path(shape, tree.nodes(), tree, node)
+            return None if way is None else tuple(way)
         return None
 
     def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
@@ -123,13 +127,13 @@ class Vsrt(Algorithm):
 
     # Fabrics.
 
-    def _path_of_pod(self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int) -> Sequence[NodeId] | None:
+    def _path_of_pod(self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int) -> Route | None:
         """Return the way of the first ToR of a pod to a tree that has links."""
         demand, core = self._demand(tree, node), tree.core
         if core is None or not (core in tree.parent or core == tree.root):
             return self._second_pod(fabric, tree, node, pod, demand)
-        below = fabric.down.get(core, {}).get(pod, ())
-        chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
+        below = self.network.down.get(core, {}).get(pod, ())
+        chosen = self._best_aggregation(tree, node, below, core, demand)
         if chosen is None:
             return None
         if self._is_crowded(fabric, pod, chosen, core, demand):
@@ -137,7 +141,7 @@ class Vsrt(Algorithm):
         tree.aggregations[pod] = chosen
         return (node, chosen, core)
 
-    def _second_tor(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def _second_tor(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Route | None:
         """Designate the aggregations and core between the only ToR of the tree and `node`: `choose` for two ToRs."""
         first = tree.root
         home = fabric.pod.get(first)
@@ -150,69 +154,73 @@ class Vsrt(Algorithm):
         found = ways(self.network, fabric, node, pod, here, first, home, there)
         if not found:
             return None
-        way = found[0] if len(found) == 1 else calmest(self.network, found, node, here, first, there, tree.salt)
+        way = found[0] if len(found) == 1 else calmest(self.network, found, node, here, first, there, tree)
         a, tree.core, b = way
         self._designate(tree, {pod: a, home: b})
         return (node, a, tree.core, b, first)
 
     def _second_tor_of_pod(
         self, fabric: LayeredFabric, tree: Tree, node: NodeId, first: NodeId, there: Demand, here: Demand
-    ) -> Sequence[NodeId] | None:
+    ) -> Route | None:
         """Designate the aggregation between two ToRs of a pod."""
-        to_first = self._row_scores(first, fabric.up[first], there)
-        best: tuple[float, float, int] | None = None
-        path: tuple[NodeId, ...] | None = None
-        for aggregation, (busiest, total) in self._row_scores(node, fabric.up[node], here).items():
-            if aggregation in to_first and (fabric.up[aggregation] or not fabric.cores):
-                other = to_first[aggregation]
-                score = (max(busiest, other[0]), total + other[1], self._tie(tree, aggregation))
-                if best is None or score < best:
-                    best, path = score, (node, aggregation, first)
-        if path is None:
+        up = fabric.up
+        least: tuple[float, float] = (inf, inf)
+        equals: list[NodeId] = []
+        for aggregation in up[node]:
+            if aggregation in up[first] and (up[aggregation] or not fabric.cores):
+                busiest, total = self._link_score(node, aggregation, here)
+                other, more = self._link_score(first, aggregation, there)
+                score = (other if other > busiest else busiest, total + more)
+                if score < least:
+                    least, equals = score, [aggregation]
+                elif score == least:
+                    equals.append(aggregation)
+        if not equals:
             return None
-        tree.core = None
-        self._designate(tree, {fabric.pod[node]: path[1]})
-        return path
+        tree.core, chosen = None, self._drawn(tree, equals)
+        self._designate(tree, {fabric.pod[node]: chosen})
+        return (node, chosen, first)
 
     @staticmethod
     def _designate(tree: Tree, aggregations: dict[int, NodeId]) -> None:
         tree.form, tree.aggregations = Form.DESIGNATED, aggregations
 
-    def _row_scores(
-        self, node: NodeId, neighbours: tuple[NodeId, ...], demand: Demand
-    ) -> dict[NodeId, tuple[float, float]]:
-        """Return `_link_score` of the links from `node` to `neighbours`."""
-        return {neighbour: self._link_score(node, neighbour, demand) for neighbour in neighbours}
-
-    def _second_pod(
-        self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int, demand: Demand
-    ) -> Sequence[NodeId] | None:
+    def _second_pod(self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int, demand: Demand) -> Route | None:
         """Choose the core over the aggregation that a tree within one pod has (its root has degree two or more)."""
         first = next((a for a in tree.aggregations.values() if a in tree), None)
         if first is None:
             return None
-        best = None
+        least: tuple[float, float] = (inf, inf)
+        equals: list[NodeId] = []
+        under: dict[NodeId, NodeId] = {}
         for core in fabric.up[first]:
             below = fabric.down.get(core, {}).get(pod, ())
-            chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
+            chosen = self._best_aggregation(tree, node, below, core, demand)
             if chosen is not None:
                 # What the new member gets comes down from the first pod, and the other way round.
                 busiest, total = self._link_score(first, core, (demand[1], demand[0]))
                 for u, v in ((node, chosen), (chosen, core)):
                     one, more = self._link_score(u, v, demand)
                     busiest, total = max(busiest, one), total + more
-                score = (busiest, total, tree.salt * self.network.hash_of(core) & MASK)
-                if best is None or score < best[0]:
-                    best = (score, core, chosen)
-        if best is None:
+                under[core] = chosen
+                if (busiest, total) < least:
+                    least, equals = (busiest, total), [core]
+                elif (busiest, total) == least:
+                    equals.append(core)
+        if not equals:
             return None
-        _, tree.core, tree.aggregations[pod] = best
-        return (node, best[2], best[1], first)
+        tree.core = core = self._drawn(tree, equals)
+        tree.aggregations[pod] = aggregation = under[core]
+        return (node, aggregation, core, first)
+
+    def _drawn(self, tree: Tree, equals: list[NodeId]) -> NodeId:
+        """Return the one of some nodes that the tree's own order has first; most trees never need that order."""
+        return equals[0] if len(equals) == 1 else min(equals, key=lambda node: self._tie(tree, node))
 
     def _best_aggregation(
-        self, fabric: LayeredFabric, salt: int, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
+        self, tree: Tree, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
     ) -> NodeId | None:
-        up = fabric.up[node]
+        up = self.network.up[node]
         if len(below) == 1:
             return below[0] if below[0] in up else None
         living = [aggregation for aggregation in below if aggregation in up]
@@ -222,7 +230,7 @@ class Vsrt(Algorithm):
         def score(aggregation: NodeId) -> tuple[float, float, int]:
             low, low_sum = self._link_score(node, aggregation, demand)
             high, high_sum = self._link_score(aggregation, core, demand)
-            return (max(low, high), low_sum + high_sum, salt * self.network.hash_of(aggregation) & MASK)
+            return (max(low, high), low_sum + high_sum, self._tie(tree, aggregation))
 
         return min(living, key=score)
 
@@ -362,7 +370,7 @@ class Vsrt(Algorithm):
     @staticmethod
     def _unique_path(
         shape: Hierarchy, nodes: Iterable[NodeId], on_tree: Container[NodeId], node: NodeId
-    ) -> Sequence[NodeId] | None:
+    ) -> list[NodeId] | None:
         above, depth = shape.above, shape.depth
         up: NodeId | None = node
         path: list[NodeId] = []
