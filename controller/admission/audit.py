@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from controller.admission.admission import VERDICTS
@@ -67,6 +68,9 @@ def _moment(wall_s: float) -> str:
     return datetime.fromtimestamp(wall_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+_ROUNDING_S = 1e-6
+"""How long before a millisecond ends a moment is taken anew: its end is no exact number of seconds."""
+
 FRAGMENTS_BOUND = 16384
 """Texts of decisions about hosts that are kept; when as many are there they start anew."""
 
@@ -76,8 +80,9 @@ class AuditLines:
 
     def __init__(self) -> None:
         self._texts: dict[tuple[Decision, HostLike, Role], tuple[str, str]] = {}
-        self._second = self._millisecond = -1
+        self._second = -1
         self._moment = self._start = ""
+        self._since_s = self._until_s = inf
 
     def line(
         self,
@@ -91,8 +96,7 @@ class AuditLines:
         """Return a decision as one line without its end; for the parameters see `audit_record`."""
         subject = (decision, host, role)
         before_group, after_source = self._texts.get(subject) or self._text(*subject)
-        into_s = now_wall_s - self._second
-        start = self._start if into_s >= 0 and int(into_s * 1000) == self._millisecond else self._start_at(now_wall_s)
+        start = self._start if self._since_s <= now_wall_s < self._until_s else self._start_at(now_wall_s)
         if source is None and group is not None:
             return f'{start}{before_group}"{format_ip(group)}","source":null,{after_source}'
         group_text = "null" if group is None else f'"{format_ip(group)}"'
@@ -105,8 +109,9 @@ class AuditLines:
         if second != self._second:
             self._second = second
             self._moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        self._millisecond = int((now_wall_s - second) * 1000)
-        self._start = f'{{"time":"{self._moment}.{self._millisecond:03d}Z",'
+        millisecond = int((now_wall_s - second) * 1000)
+        self._start = f'{{"time":"{self._moment}.{millisecond:03d}Z",'
+        self._since_s, self._until_s = now_wall_s, second + (millisecond + 1) / 1000 - _ROUNDING_S
         return self._start
 
     def _text(self, decision: Decision, host: HostLike, role: Role) -> tuple[str, str]:

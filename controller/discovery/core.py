@@ -100,6 +100,7 @@ class DiscoveryCore:
         known = self._ports, self._table, self._hosts, self._vlans, self._legs, self.lacp_legs, self._backups
         self._intake = DiscoveryIntake(self, settings, *known, self.counters, self.counted)
         kept = self._hosts.hosts, self._remembered.by_port, self._table.neighbours
+        self.packets_received = self._intake.packets_received
         self._former, self._journal = FormerRun(), HostJournal(*kept)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
@@ -121,10 +122,7 @@ class DiscoveryCore:
             ),
             SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
             PortChanged: lambda event, now: self.port_changed(event.dpid, event.port, event.deleted, now),
-            BarrierReplied: self._installer_event,
-            EditFailed: self._installer_event,
-            FlowStatsReceived: self._installer_event,
-            CheckRequested: self._installer_event,
+            **dict.fromkeys((BarrierReplied, EditFailed, FlowStatsReceived, CheckRequested), self._installer_event),
             TableChanged: self._table_changed,
             DeadlineReached: lambda _event, now: self.on_deadline(now),
             **dict.fromkeys((HostsRead, HostsFollowed), self._hosts_read),

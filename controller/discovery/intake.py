@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from controller.discovery.backup_legs import BackupLegs
@@ -103,6 +103,15 @@ class DiscoveryIntake:
     def settings_changed(self, settings: DiscoverySettings) -> None:
         """Go by these settings from now on."""
         self._settings = settings
+
+    def packets_received(self, events: Iterator[PacketReceived], now: float, effects: list[Output]) -> None:
+        """Learn from frames that came together, as `frame_received` does from each, and add what is to be done."""
+        for event in events:
+            dpid, in_port, frame, unmatched = event
+            if unmatched or self._vlans.is_used:
+                effects += self.frame_received(event, now)
+            else:
+                effects += self.packet_received(dpid, in_port, decode_once(frame), now)
 
     def frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
         """Learn from a frame that a switch sent to the controller; nothing in it raises."""

@@ -10,8 +10,6 @@ Of hosts with one MAC address, each in a fabric of its own, all but one have a n
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from topology.host_names import is_numbered, shared_name
 
 OWN_DOMAIN = 0
@@ -24,6 +22,8 @@ _MARK = b"\x81"
 _SUFFIX_BYTES = 3
 _ADDRESS_BYTES = frozenset((4, 6, 16))
 _NAME_BYTES = frozenset(size + _SUFFIX_BYTES for size in _ADDRESS_BYTES)
+IPV4_NAME_BYTES = 4 + _SUFFIX_BYTES
+"""The length of an IPv4 address's name in a VLAN."""
 
 
 SUFFIXES = (b"", *(_MARK + vlan_id.to_bytes(2, "big") for vlan_id in range(1, 1 << 12)))
@@ -33,31 +33,6 @@ SUFFIXES = (b"", *(_MARK + vlan_id.to_bytes(2, "big") for vlan_id in range(1, 1 
 def in_domain(address: bytes, vlan_id: int) -> bytes:
     """Return the name of an address (4, 6 or 16 bytes) in a VLAN, 0 for the fabric's own domain."""
     return address + SUFFIXES[vlan_id]
-
-
-NAMES_KEPT = 65536
-"""Names in VLANs that are kept for who names the same addresses again and again."""
-
-
-class DomainNames:
-    """The names of addresses in VLANs, each made once and then the same object.
-
-    `of_vlans` has those that are kept, by VLAN id and address. All are forgotten once there are `NAMES_KEPT`.
-    """
-
-    def __init__(self) -> None:
-        self.of_vlans: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
-        self._count = 0
-
-    def name(self, address: bytes, vlan_id: int) -> bytes:
-        """Return the name of an address of which none is kept, and keep it."""
-        if self._count >= NAMES_KEPT:
-            for names in self.of_vlans.values():
-                names.clear()
-            self._count = 0
-        self._count += 1
-        made = self.of_vlans[vlan_id][address] = in_domain(address, vlan_id)
-        return made
 
 
 def address_of(name: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import NamedTuple, TypeAlias
 
 from controller.config.vlans import PortVlans, Vlans
@@ -17,17 +18,24 @@ from topology.live import LiveFabric
 
 
 class VlanOifs(NamedTuple):
-    """The ports of a switch that have a VLAN, in ascending order: with the tag, and without; and all of them."""
+    """The ports of a switch that have a VLAN, in ascending order: with the tag, and without; and all of them.
+
+    `number` is theirs alone, for tables in which much is looked up by them.
+    """
 
     tagged: tuple[int, ...]
     untagged: tuple[int, ...]
     both: frozenset[int]
+    number: int
+
+
+_numbers = count()
 
 
 @lru_cache(maxsize=16384)
 def vlan_oifs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> VlanOifs:
     """Return the ports that have a VLAN; VLANs that have the same ports share it."""
-    return VlanOifs(tagged, untagged, frozenset((*tagged, *untagged)))
+    return VlanOifs(tagged, untagged, frozenset((*tagged, *untagged)), next(_numbers))
 
 
 NO_OIFS = vlan_oifs((), ())
@@ -53,8 +61,9 @@ class VlanPorts:
     """What the policy says of the ports to hosts of a fabric, kept by switch until its ports or the policy change.
 
     `is_used` tells whether any port is in a VLAN, `passes_double_tagged` whether frames with a second tag behind that
-    of a VLAN go to others of it. `let_in` has the VLAN of tags that were let in at ports, by port and by the tag's
-    four bytes. `known` has what `at` has returned since the ports of a switch or the policy changed, by switch.
+    of a VLAN go to others of it. `let_in` has the VLAN of tags that were let in at ports that lead to hosts, by port
+    and by the tag's four bytes. `known` has what `at` has returned since the ports of a switch or the policy changed,
+    by switch.
     """
 
     def __init__(self, vlans: Vlans, fabric: LiveFabric) -> None:
@@ -64,6 +73,7 @@ class VlanPorts:
         self._fabric = fabric
         self.known: dict[int, dict[int, VlanOifs]] = {}
         self.let_in: dict[tuple[int, int, bytes], int] = {}
+        self._let_in_at: dict[int, list[tuple[int, int, bytes]]] = {}
         self._tags: dict[bytes, bytes] = {}
 
     def all_vlans(self) -> list[int]:
@@ -75,11 +85,17 @@ class VlanPorts:
         return self._vlans.of(dpid, port_no, _TIER)
 
     def is_let_in(self, dpid: int, port_no: int, tag: bytes, vlan_id: int) -> None:
-        """Keep that frames with a tag (4 bytes) are let in at a port, into a VLAN, until the policy changes."""
+        """Keep that a port to hosts lets frames with a tag (4 bytes) into a VLAN, until it changes or the policy."""
         if len(self.let_in) >= TAGS_KEPT:
-            self.let_in.clear()
-            self._tags.clear()
-        self.let_in[dpid, port_no, self._tags.setdefault(tag, tag)] = vlan_id
+            self._let_none_in()
+        key = (dpid, port_no, self._tags.setdefault(tag, tag))
+        self.let_in[key] = vlan_id
+        self._let_in_at.setdefault(dpid, []).append(key)
+
+    def _let_none_in(self) -> None:
+        self.let_in.clear()
+        self._let_in_at.clear()
+        self._tags.clear()
 
     def at(self, dpid: int) -> dict[int, VlanOifs]:
         """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""
@@ -101,7 +117,7 @@ class VlanPorts:
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        _, own, both = self.oifs(dpid, vlan_id)
+        _, own, both, _ = self.oifs(dpid, vlan_id)
         if both.issuperset(oifs):
             return own
         others = [oif for oif in oifs if oif not in both]
@@ -148,6 +164,12 @@ class VlanPorts:
     def ports_changed(self, dpid: int) -> None:
         """Take note that other ports of a switch lead to hosts now."""
         self.known.pop(dpid, None)
+        self.switch_gone(dpid)
+
+    def switch_gone(self, dpid: int) -> None:
+        """Keep no longer what is let in at a switch, which is not connected or has other ports to hosts."""
+        for key in self._let_in_at.pop(dpid, ()):
+            del self.let_in[key]
 
     def policy_loaded(self, vlans: Vlans) -> bool:
         """Go by another policy from now on; False where that says the same of VLANs."""
@@ -156,7 +178,7 @@ class VlanPorts:
         self._vlans, self.is_used = vlans, vlans.is_used
         self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
         self.known.clear()
-        self.let_in.clear()
+        self._let_none_in()
         return True
 
     def _look(self, dpid: int) -> dict[int, VlanOifs]:

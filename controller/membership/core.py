@@ -89,10 +89,12 @@ class MembershipCore:
         effects: list[MembershipEffect] = []
         if self.timers.has_due(now):
             self._advance(now, effects)
-        port = self.ports.get((dpid, port_no))
-        if port is not None and self._permits(port, now, effects):
+        port, rate = self.ports.get((dpid, port_no)), self._limits.reports_per_second_per_port
+        if port is not None and port.active and port.bucket.take(now, rate, self._limits.report_burst):
             self.counters["reports"] += 1
             self.members_table.report(port, report, now, effects)
+        elif port is not None:
+            self._not_permitted(port, now, effects)
         return effects
 
     def query_received(self, dpid: int, port_no: int, query: Query, now: float) -> list[MembershipEffect]:
@@ -449,19 +451,17 @@ class MembershipCore:
 
     def _permits(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> bool:
         limits = self._limits
-        if not port.active:
-            self.tally.count("unknown-port")
-            return False
-        if port.bucket.take(now, limits.reports_per_second_per_port, limits.report_burst):
+        if port.active and port.bucket.take(now, limits.reports_per_second_per_port, limits.report_burst):
             return True
-        self.tally.warn(
-            port,
-            "limit-rate",
-            "receives more membership messages than its limit: those beyond it are ignored",
-            now,
-            effects,
-        )
+        self._not_permitted(port, now, effects)
         return False
+
+    def _not_permitted(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> None:
+        if port.active:
+            does = "receives more membership messages than its limit: those beyond it are ignored"
+            self.tally.warn(port, "limit-rate", does, now, effects)
+        else:
+            self.tally.count("unknown-port")
 
     def _advance(self, now: float, effects: list[MembershipEffect]) -> None:
         while self.timers.has_due(now):

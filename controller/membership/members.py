@@ -22,6 +22,7 @@ from controller.membership.querier import Queriers
 from controller.membership.settings import LATEST_VERSION, MembershipLimits, MembershipSettings, Timing, applies
 from controller.membership.specific_queries import SpecificQueries
 from controller.membership.tables import (
+    ROUTABLE,
     GroupKind,
     HostMembership,
     MemberHost,
@@ -296,7 +297,7 @@ class HostMemberships:
         False, with nothing done, where there is more to be looked at: no room, or a group that is treated otherwise.
         """
         group = membership.group
-        if group_kind(group) is not GroupKind.ROUTABLE or self._excess(membership, host) is not None:
+        if group_kind(group) is not ROUTABLE or self._excess(membership, host) is not None:
             return False
         state = HostMembership(membership, host, now, until)
         admitted = bool(self._admit(host.ref, group, None))

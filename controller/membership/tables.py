@@ -40,15 +40,18 @@ class GroupKind(IntEnum):
     SSM = 3
 
 
+ROUTABLE = GroupKind.ROUTABLE
+
+
 def group_kind(group: bytes) -> GroupKind:
     """Classify a group; IGNORED are those never pruned and addresses that are no group."""
     if len(group) == 4 and group[0] in _ROUTABLE_V4:
-        return GroupKind.ROUTABLE
+        return ROUTABLE
     if not is_multicast_ip(group) or is_never_pruned(group):
         return GroupKind.IGNORED
     if is_ssm_group(group):
         return GroupKind.SSM
-    return GroupKind.LINK_SCOPE if is_link_scope_group(group) else GroupKind.ROUTABLE
+    return GroupKind.LINK_SCOPE if is_link_scope_group(group) else ROUTABLE
 
 
 def merge(offers: Iterable[Interest]) -> Interest | None:

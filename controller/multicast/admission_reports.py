@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from controller.effects import Notice
+from controller.kernel.notices import NoticeLimiter
 from controller.multicast.callbacks import PolicyInForce
 from controller.multicast.effects import Audit
 from controller.multicast.outbox import Outbox
 from controller.multicast.registered import RegisteredGroups
+from controller.overcommit.slots import SlotView
 from controller.snapshot.events import EventRing, Severity
 from controller.wire.addresses import format_ip, format_mac
 
@@ -37,6 +39,7 @@ class AdmissionReports:
         self._outbox = outbox
         self._left, self._left_s = REFUSALS_BURST, outbox.now
         self._room_told_s = outbox.now - ROOM_INTERVAL_S
+        self._slots_told = NoticeLimiter(ROOM_INTERVAL_S)
 
     def audited(self, audit: Audit) -> None:
         """Take a decision."""
@@ -52,6 +55,19 @@ class AdmissionReports:
             bound = self._policy().limits.groups
             text = f"{bound} groups have a tree, the limit: members and senders of other groups are refused."
             self._outbox.perform([Notice("groups-bound", text, (("bound", bound),))])
+
+    def slot_refused(self, slots: SlotView, store: int) -> None:
+        """Count a join for which the store has no slot; one notice stands for all of a tenant in an interval."""
+        self._counters["swap-slots-refused"] += 1
+        tenant, kept, taken = slots
+        if self._slots_told.passes(tenant, self._outbox.now):
+            whose = f"hosts of tenant {tenant}, {kept} of which are kept for it," if tenant else "hosts of no tenant"
+            text = (
+                f"The store has no slot left of {store} (`overcommit.store`) for {whose} that join further groups: "
+                f"they are refused. {taken} groups of theirs have one."
+            )
+            fields = (("tenant", tenant), ("kept", kept), ("taken", taken), ("store", store))
+            self._outbox.perform([Notice("swap-slots-used-up", text, fields)])
 
     def _refused(self, audit: Audit, now: float) -> None:
         """Make an event of a refusal, if there are not too many."""

@@ -37,8 +37,8 @@ class LinkColumns:
     """What all directed links carry at a moment, by their numbers in `LinkLoads`, for groups to be looked at.
 
     `waiting_per_bps` are the packets that wait for each bit/s of load, `spare_bps` what the link could carry beside
-    its load, `lost` the part of its load beyond what it can, 0 to 1 (`is_any_full`: not 0 everywhere), and
-    `seconds_per_bit` what a bit takes.
+    its load, `capacity_bps` what it can carry, `lost` the part of its load beyond that, 0 to 1 (`is_any_full`: not 0
+    everywhere), and `seconds_per_bit` what a bit takes.
     `version` is that of the graph. A port of `dropping`, (node, port number), is as full as can be whatever its load.
     """
 
@@ -55,7 +55,7 @@ class LinkColumns:
             self.lost = np.where(is_used & (bps > most), 1 - most / bps, 0.0)
             self.seconds_per_bit = np.where(most > 0, 1 / most, 0.0)
         self.is_any_full = bool(self.lost.any())
-        self.spare_bps = most - bps
+        self.capacity_bps, self.spare_bps = most, most - bps
 
 
 class GroupNotes:
@@ -187,6 +187,9 @@ class _Block:
         starts = np.cumsum(counts) - counts
         found[QUEUE, some] = np.add.reduceat(loads_bps * links.waiting_per_bps[numbers], starts)
         left_bps = links.spare_bps[numbers] + loads_bps
+        is_left = left_bps > 0
+        if not is_left.all():  # as in `group_utilisation`
+            left_bps = np.where(is_left, left_bps, links.capacity_bps[numbers])
         with np.errstate(divide="ignore", invalid="ignore"):
             full = np.where(left_bps > 0, loads_bps / left_bps, np.where(loads_bps > 0, inf, 0.0))
         found[UTILISATION, some] = np.maximum.reduceat(full, starts)

@@ -15,8 +15,9 @@ from controller.config.service_classes import ServiceClass
 from controller.effects import Effect, Notice
 from controller.kernel.domains import address_of
 from controller.multicast.alias_measures import fare_of, uses_of
+from controller.multicast.alias_moves import AliasedPlane
 from controller.multicast.alias_trial import AliasTrial
-from controller.multicast.aliases import AliasedPlane, AliasTrees
+from controller.multicast.aliases import AliasTrees
 from controller.multicast.events import LoadsMeasured
 from controller.multicast.group import Group, SenderKey
 from controller.service_classes.goals import DISCRETIONARY
@@ -46,6 +47,9 @@ SAMPLE_S = 10.0
 
 GROUPS_PER_SLICE = 512
 """Groups that have changed of which it is taken note in one turn of the loop."""
+
+FIRST_SEEN_PER_LOOK = 2048
+"""Groups that are looked at for the first time in one look, which takes the most; others wait for the next one."""
 
 ALL = 1 << 62
 """More groups than there are."""
@@ -142,8 +146,11 @@ class AliasControl:
             self._seen.clear()
             self._columns = None
             self._used_s.clear()
-        elif self._due_s is None:
-            self._due_s = now + SAMPLE_S
+        else:
+            # It takes a while to load, which nothing else needs: now, before anything is looked at on the loop.
+            import controller.multicast.alias_columns  # noqa: F401
+
+            self._due_s = now + SAMPLE_S if self._due_s is None else self._due_s
 
     def drops_measured(self, event: LoadsMeasured) -> None:
         """Take note of which ports between switches dropped packets when they were last polled."""
@@ -215,7 +222,6 @@ class AliasControl:
 
     def _look(self, began_s: float) -> Iterator[list[Effect]]:
         """Look at all groups, then move trees where that is due; yields the effects of each slice."""
-        # What many groups are looked at with takes a while to load, and is not needed elsewhere.
         from controller.multicast.alias_columns import GroupColumns, LinkColumns
 
         columns = self._columns = self._columns or GroupColumns()
@@ -248,6 +254,11 @@ class AliasControl:
         if self._changed or delta.whole:
             others = (*self._plane.groups, *self._seen) if delta.whole else ()
             changed, self._changed = tuple(dict.fromkeys((*self._changed, *changed, *others))), ()
+        unseen = [address for address in changed if address not in self._seen]
+        if len(unseen) > FIRST_SEEN_PER_LOOK:
+            self._changed = tuple(unseen[FIRST_SEEN_PER_LOOK:])
+            waiting = set(self._changed)
+            changed = tuple([address for address in changed if address not in waiting])
         for begin in range(0, len(changed), GROUPS_PER_SLICE):
             some, forest = changed[begin : begin + GROUPS_PER_SLICE], self._plane.forest
             if forest.is_broken:
@@ -361,7 +372,7 @@ class AliasControl:
         effects: list[Effect] = []
         for alias in list(group.all_trees()[1:]):
             key = (group.address, alias.number)
-            if any(sender.rate_bps for sender in alias.own_senders().values()):
+            if alias.rate_bps():
                 self._used_s[key] = now
             elif now - self._used_s.setdefault(key, now) >= IDLE_S and self.trees.give_back(group, alias):
                 del self._used_s[key]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from controller.multicast.alias_measures import fullest, uses_of
-from controller.multicast.aliases import AliasedPlane, AliasTrees
+from controller.multicast.alias_moves import AliasedPlane
+from controller.multicast.aliases import AliasTrees
 from controller.multicast.group import Group
 from controller.service_classes.measures import is_gain
 from controller.service_classes.pool import MAX_ALIASES
@@ -29,15 +30,15 @@ class AliasTrial:
         """
         forest = self._plane.forest
         trees = [tree for each in group.all_trees() if (tree := forest.tree(each.key)) is not None]
-        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        flows, held = self._trees.flows.flows(group)
         usable = [tree.number for tree in group.all_trees() if self._trees.is_usable(tree)]
-        rates = {key: rate for key, rate in self._trees.rates(group).items() if held[key] in usable}
-        flows = split(rates, [*usable, TRIAL], held, (TRIAL,))
-        moved = {key for key, to in flows.items() if to != held[key]}
+        rates = {flow: rate for flow, rate in flows.items() if held[flow] in usable and rate}
+        found = split(rates, [*usable, TRIAL], held, (TRIAL,))
+        moved = {flow for flow, to in found.items() if to != held[flow]}
         if not moved or self._plane.transitions.free_version(group) is None:
             return False
         before, key = fullest(uses_of(trees, forest.loads), forest.loads), AliasKey(group.address, TRIAL)
-        dpids = sorted({sender.dpid for sender in moved})
+        dpids = sorted({flow.dpid for flow in moved})
         accounted = [
             (tree.key, node, tree.rates[node])
             for each in group.all_trees()
@@ -46,11 +47,12 @@ class AliasTrial:
             if node in tree.rates
         ]
         for each in group.all_trees():
-            for dpid in dpids:
-                self._trees.tell_rate(each, dpid, moved)
+            stays = [flow for flow in rates if held[flow] == each.number and flow not in moved]
+            for dpid in dpids if each.number in usable else ():
+                self._trees.moves.set_rate(each, dpid, sum(rates[flow] for flow in stays if flow.dpid == dpid))
         for dpid in dpids:
             forest.join(key, dpid, TreeRole.SENDER)
-            forest.set_rate(key, dpid, sum(rates[sender] for sender in moved if sender.dpid == dpid))
+            forest.set_rate(key, dpid, sum(rates[flow] for flow in moved if flow.dpid == dpid))
         for dpid in sorted(group.interests):
             forest.join(key, dpid, TreeRole.RECEIVER)
         forest.adopt(key, ())

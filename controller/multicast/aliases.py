@@ -2,81 +2,37 @@
 
 An alias is bound by the entries of its version, which all its switches confirm, and then the entries of the senders
 that go there. It is taken away in reverse: its senders go to other trees, confirm, what is under way arrives, and
-its entries go. So every packet follows one tree, whole. A sender stays on its tree as long as that is there.
+its entries go. So every packet follows one tree, whole. A sender stays on its tree as long as that is there. Where
+flows are divided (`FlowSplit`) parts of what senders send go so in their place.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, MutableMapping
+from itertools import islice
 
 from controller.config.policy import Policy
-from controller.config.service_class_settings import DYNAMIC, OFF, Aliases, StaticTrees
+from controller.config.service_class_settings import BY_FLOW, DYNAMIC, OFF, Aliases, StaticTrees
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect
 from controller.kernel.domains import address_of
-from controller.multicast.group import Group, Sender, SenderKey
-from controller.multicast.group_rules import GroupRules
-from controller.multicast.router_groups import GroupRouting
-from controller.multicast.transition import Transitions
+from controller.multicast.alias_moves import LOOK_AGAIN_S, PATIENCE_S, AliasedPlane, AliasMoves, TreeDeparture
+from controller.multicast.flow_split import FlowSplit
+from controller.multicast.group import FlowName, Group, Sender
 from controller.rules.installer import Installer
 from controller.rules.model import FlowKey
-from controller.rules.plans import DRAIN_S
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
-from controller.trees.forest import Forest
-from controller.trees.islands import AliasKey, Islands
+from controller.trees.islands import AliasKey
 from controller.trees.tree import Change, Key, TreeRole
 from topology.graph import Graph
 
 GROUPS_PER_TURN = 8
 """Groups whose aliases are looked at in one turn of the loop."""
 
-LOOK_AGAIN_S = 0.05
-"""How soon it is looked again whether entries are confirmed, or a version is free."""
-
-PATIENCE_S = 30.0
-"""How long a tree waits for switches to confirm that its senders have left it."""
-
 ALWAYS = "the policy gives it always (aliases.static)"
 BEFORE = "it was there when this controller began"
-
-
-class AliasedPlane(Protocol):
-    """The groups and trees that aliases belong to."""
-
-    groups: dict[bytes, Group]
-    islands: Islands
-    transitions: Transitions
-    rules: GroupRules
-    routed: GroupRouting
-
-    @property
-    def forest(self) -> Forest:
-        """The trees."""
-
-    def refresh(
-        self, group: Group, changes: Sequence[Change | None], now: float, urgency: Urgency = Urgency.PROMPT
-    ) -> list[Effect]:
-        """Compile a tree again and send the difference."""
-
-
-@dataclass
-class _Departure:
-    """Senders that have gone from a tree: their switches leave it, or all of it goes, when no packet is on its way.
-
-    It waits until their entries are confirmed, then until packets have drained.
-    """
-
-    group: Group
-    tree: Group
-    dpids: set[int]
-    keys: set[tuple[int, FlowKey]]
-    due_s: float
-    give_up_s: float
-    is_confirmed: bool = False
 
 
 class AliasTrees:
@@ -94,15 +50,16 @@ class AliasTrees:
         self.flows_used = 0
         self.counters: Counter[str] = Counter()
         self.waiting: dict[bytes, None] = {}
+        self.moves = AliasMoves(plane, installer, graph)
+        self.moves.told, self.moves.ended = self._told, self._end
+        self.moves.default_bps = Policy().multicast.default_rate_bps
+        self.flows = FlowSplit(plane, installer, self.moves, self.is_usable)
         self._plane = plane
         self._installer = installer
-        self._graph = graph
         self._settings = Aliases()
-        self._default_bps = Policy().multicast.default_rate_bps
         self._static: tuple[StaticTrees, ...] = ()
         self._touched: dict[bytes, None] = {}
         self._again: dict[bytes, float] = {}
-        self._departures: list[_Departure] = []
         self._given: Counter[bytes] = Counter()
         self._promised: dict[bytes, list[str]] = {}
         self._reasons: dict[Key, str] = {}
@@ -114,10 +71,11 @@ class AliasTrees:
     def use(self, policy: Policy) -> None:
         """Go by another policy: groups get and give up aliases in turn."""
         before, self._settings = self._settings, policy.aliases
-        self._default_bps = policy.multicast.default_rate_bps
+        self.moves.default_bps = policy.multicast.default_rate_bps
         if self._settings == before:
             return
         self.is_used = self._settings.mode != OFF
+        self.flows.is_used = self.is_used and self._settings.split == BY_FLOW
         if self._settings.mode != DYNAMIC:
             self._given.clear()
             self._promised.clear()
@@ -242,18 +200,26 @@ class AliasTrees:
         number = sender.alias or 0
         return next((tree for tree in group.all_trees() if tree.number == number), group)
 
-    def tree_for(self, group: Group, sender: Sender, before: Sender | None) -> Group:
-        """Return the tree for a sender: that which it has, else the least loaded one that all switches know of."""
+    def tree_for(self, group: Group, dpid: int, sender: Sender, before: Sender | None) -> Group:
+        """Return the tree for a sender at a switch: that which it has, else the least loaded one that stands.
+
+        Where flows are divided there it is one that the switch sends by already.
+        """
         if before is not None:
             return self.tree_of(group, before)
         if sender.alias is not None:
             return self.tree_of(group, sender)
-        usable = [tree.number for tree in group.all_trees() if self.is_usable(tree)]
-        held: dict[SenderKey | None, int] = {key: other.alias or 0 for key, other in group.senders.items()}
-        rates: dict[SenderKey | None, float] = {None: self._rate(sender)}
-        for key, rate in self.rates(group).items():
-            rates[key] = rate
-        number = split(rates, usable, held)[None]
+        parts = group.parts_at(dpid)
+        if parts is not None:
+            number = parts.trees[0]
+        else:
+            usable = [tree.number for tree in group.all_trees() if self.is_usable(tree)]
+            flows, trees = self.moves.flows(group)
+            rates, held = dict[FlowName | None, float](), dict[FlowName | None, int]()
+            rates[None] = self.moves.rate(sender)
+            rates.update(flows.items())
+            held.update(trees.items())
+            number = split(rates, usable, held)[None]
         return next(tree for tree in group.all_trees() if tree.number == number)
 
     def is_usable(self, tree: Group) -> bool:
@@ -263,44 +229,32 @@ class AliasTrees:
             tree.is_standing = all(confirmed(at, rule.key) for at, rules in tree.rules.items() for rule in rules)
         return tree.is_standing and not tree.is_leaving
 
-    def rates(self, group: Group) -> dict[SenderKey, float]:
-        """Return the rates of the admitted senders of a group."""
-        return {key: self._rate(sender) for key, sender in group.senders.items() if sender.admitted}
-
-    def _rate(self, sender: Sender) -> float:
-        """Return the rate of a sender, the default one where it was not measured."""
-        return sender.placed_bps or self._default_bps
-
-    def tell_rate(self, tree: Group, dpid: int, without: Container[SenderKey] = ()) -> None:
-        """Have the forest account what the senders of a tree at a switch send, also those that were not measured."""
-        own = [(key, sender) for key, sender in tree.own_senders().items() if key.dpid == dpid and key not in without]
-        rate_bps = sum(self._rate(sender) for _, sender in own if sender.admitted)
-        self._plane.forest.set_rate(tree.key, dpid, rate_bps)
-        self._plane.islands.set_rate(tree.key, dpid, rate_bps)
-
     # Time
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
         if self._touched:
             return 0.0
-        if not self._departures and not self._again:
+        departures = self.moves.departures
+        if not departures and not self._again:
             return None
-        return min((*(departure.due_s for departure in self._departures), *self._again.values()))
+        return min((*(departure.due_s for departure in departures), *self._again.values()))
 
-    def switch_speaks_otherwise(self) -> None:
-        """Look again at groups with aliases, for which a switch may have no entries."""
-        self._touched.update(dict.fromkeys(a for a, group in self._plane.groups.items() if group.trees is not None))
+    def switch_connected(self, dpid: int, speaks_otherwise: bool, had: int | None, now: float) -> list[Effect]:
+        """Look again at groups with aliases, for which a switch may have no entries, or may divide flows."""
+        if self.bound_count and (speaks_otherwise or self.flows.is_used):
+            self._touched.update(
+                dict.fromkeys(a for a, group in self._plane.groups.items() if group.trees is not None)
+            )
+        return self.flows.switch_connected(dpid, speaks_otherwise and had is not None, now)
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Bring some groups to the aliases that they are to have, and end what senders have left."""
-        effects: list[Effect] = []
-        for departure in [one for one in self._departures if one.due_s <= now]:
-            effects += self._depart(departure, now)
+        effects = self.moves.depart(now)
         for address in [address for address, due_s in self._again.items() if due_s <= now]:
             del self._again[address]
             self._touched[address] = None
-        for address in list(self._touched)[:GROUPS_PER_TURN]:
+        for address in tuple(islice(self._touched, GROUPS_PER_TURN)):
             del self._touched[address]
             effects += self._look(address, now)
         return effects
@@ -315,6 +269,9 @@ class AliasTrees:
         if group is None or group.held or group.is_out:
             return []
         wanted, effects = self.wanted(address), list[Effect]()
+        follows_flows = self.flows.is_used or group.parts is not None
+        if not wanted and group.trees is None and group.is_standing and not follows_flows:
+            return effects
         staying = [tree for tree in group.all_trees() if tree.number and not tree.is_leaving]
         for tree in reversed(staying[wanted:]):
             effects += self.release(group, tree, now)
@@ -327,6 +284,10 @@ class AliasTrees:
         if min(missing, free) > 0:
             effects += self.bind(group, min(missing, free), now)
             self._again[address] = now + LOOK_AGAIN_S
+        if follows_flows:
+            effects += self.flows.follow(group, now)
+            if self.flows.is_waiting(group):
+                self._again[address] = now + LOOK_AGAIN_S
         return effects
 
     def _follow_binding(self, group: Group, now: float) -> None:
@@ -352,16 +313,16 @@ class AliasTrees:
                 break
             if all(tree.number != number for tree in group.all_trees()):
                 aliases.append(self._add(group, number, version))
-        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        effects = self.flows.divide(group, now) if aliases else []
+        flows, held = self.moves.flows(group)
         usable = [tree.number for tree in group.all_trees() if tree in aliases or self.is_usable(tree)]
-        rates = {key: rate for key, rate in self.rates(group).items() if held[key] in usable}
-        flows = split(rates, usable, held, [alias.number for alias in aliases])
+        rates = {flow: rate for flow, rate in flows.items() if held[flow] in usable and rate}
+        found = split(rates, usable, held, [alias.number for alias in aliases])
         by_number = {alias.number: alias for alias in aliases}
-        moved = {key: by_number[to] for key, to in flows.items() if to != held[key]}
-        self._leave_behind(group, moved, now)
-        effects: list[Effect] = []
+        moved = {flow: by_number[to] for flow, to in found.items() if to != held[flow]}
+        self.moves.leave_behind(group, moved, now)
         for alias in aliases:
-            effects += self._build(group, alias, {key.dpid for key, to in moved.items() if to is alias}, now)
+            effects += self._build(group, alias, {flow.dpid for flow, to in moved.items() if to is alias}, now)
         return effects
 
     def _build(self, group: Group, alias: Group, sending: set[int], now: float) -> list[Effect]:
@@ -369,7 +330,7 @@ class AliasTrees:
         forest = self._plane.forest
         for dpid in sorted(sending):
             forest.join(alias.key, dpid, TreeRole.SENDER)
-            self.tell_rate(alias, dpid)
+            self.moves.tell_rate(alias, dpid)
         for dpid in sorted(group.interests):
             forest.join(alias.key, dpid, TreeRole.RECEIVER)
         self._plane.routed.sync(alias)
@@ -379,37 +340,6 @@ class AliasTrees:
         self._told(group, now)
         return self._plane.refresh(alias, (Change(alias.key, links),), now, Urgency.BULK)
 
-    def _move(self, group: Group, moved: Mapping[SenderKey, Group], now: float) -> list[Effect]:
-        """Have senders send by other trees, which stand."""
-        self._leave_behind(group, moved, now)
-        effects: list[Effect] = []
-        for tree in {id(tree): tree for tree in moved.values()}.values():
-            changes: list[Change | None] = []
-            for dpid in sorted({key.dpid for key, to in moved.items() if to is tree}):
-                changes.append(self._plane.forest.join(tree.key, dpid, TreeRole.SENDER))
-                self.tell_rate(tree, dpid)
-            effects += self._plane.refresh(tree, changes, now, Urgency.BULK)
-        return effects
-
-    def _leave_behind(self, group: Group, moved: Mapping[SenderKey, Group], now: float) -> None:
-        """Take senders off the trees that they had; these keep their ways until no packet is on them."""
-        departures: dict[int, _Departure] = {}
-        for key, to in moved.items():
-            sender = group.senders[key]
-            tree = self.tree_of(group, sender)
-            keys = self._plane.rules.take_sender(tree, key)
-            sender.alias = to.number
-            departure = departures.get(tree.number)
-            if departure is None:
-                departure = departures[tree.number] = _Departure(group, tree, set(), set(), now, now + PATIENCE_S)
-            departure.dpids.add(key.dpid)
-            departure.keys |= {(key.dpid, rule_key) for rule_key in keys}
-        for departure in departures.values():
-            for dpid in departure.dpids:
-                self.tell_rate(departure.tree, dpid)
-                self._told(group, now, dpid)
-        self._departures += departures.values()
-
     # What has gone
 
     def release(self, group: Group, alias: Group, now: float) -> list[Effect]:
@@ -418,45 +348,19 @@ class AliasTrees:
             return []
         alias.is_leaving = True
         usable = [tree.number for tree in group.all_trees() if tree is not alias and self.is_usable(tree)]
-        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
-        rates = dict.fromkeys(group.senders, 0.0) | self.rates(group)
-        flows = split(rates, usable, held)
+        rates, held = self.moves.flows(group)
+        found = split(rates, usable, held)
         by_number = {tree.number: tree for tree in group.all_trees()}
-        moved = {key: by_number[to] for key, to in flows.items() if held[key] == alias.number}
-        effects = self._move(group, moved, now)
+        moved = {flow: by_number[to] for flow, to in found.items() if held[flow] == alias.number}
+        effects = self.moves.move(group, moved, now)
         if not moved:
-            self._departures.append(_Departure(group, alias, set(), set(), now, now + PATIENCE_S))
+            left = TreeDeparture(group, alias, set(), set(), now, now + PATIENCE_S)
+            self.moves.departures.append(left)
         return effects
-
-    def _depart(self, departure: _Departure, now: float) -> list[Effect]:
-        """Go on with what senders have left, as far as switches have confirmed that they have."""
-        if not departure.is_confirmed:
-            graph, confirmed = self._graph, self._installer.is_confirmed
-            waits = any(dpid in graph and not confirmed(dpid, key) for dpid, key in departure.keys)
-            if waits and now < departure.give_up_s:
-                departure.due_s = now + LOOK_AGAIN_S
-            else:
-                departure.is_confirmed, departure.due_s = True, now + DRAIN_S
-            return []
-        self._departures.remove(departure)
-        group, tree = departure.group, departure.tree
-        if self._plane.groups.get(group.address) is not group or not any(one is tree for one in group.all_trees()):
-            return []  # it has gone meanwhile
-        if tree.is_leaving:
-            return self._end(group, tree, now)
-        changes: list[Change | None] = []
-        still: set[int] = set()  # others have gone from there since, whose packets may be on their way
-        for other in self._departures:
-            if other.tree is tree:
-                still |= other.dpids
-        for dpid in sorted(departure.dpids - still):
-            if not tree.sends_at(dpid):
-                changes.append(self._plane.forest.leave(tree.key, dpid, TreeRole.SENDER))
-        return self._plane.refresh(tree, changes, now, Urgency.BULK) if changes else []
 
     def _end(self, group: Group, alias: Group, now: float) -> list[Effect]:
         """Take away the entries of an alias that nobody sends by any more."""
-        if any(departure.tree is alias for departure in self._departures):
+        if any(departure.tree is alias for departure in self.moves.departures):
             return []  # others have left it later, whose packets may be on their way
         forest = self._plane.forest
         tree = forest.tree(alias.key)
@@ -474,8 +378,13 @@ class AliasTrees:
             self.changed(group.address, now, dpid)
 
     def settle(self, group: Group) -> None:
-        """Forget the aliases of a group that has ended with its last member and sender."""
+        """Forget the aliases of a group that has ended with its last member and sender.
+
+        Of others it is looked at whether flows of other switches are to be divided.
+        """
         if group.interests or group.senders:
+            if self.flows.is_used:
+                self._touched[group.address] = None
             return
         for alias in group.all_trees()[1:]:
             self._forget(group, alias, alias.unconfirmed or set())

@@ -7,6 +7,7 @@ from controller.app_spec import AppSpec, CoreSpec
 
 def _core() -> CoreSpec:
     from controller.log import LogEntry, LogEntryKind
+    from controller.maintenance.errors import ErrorsMeasured
     from controller.maintenance.model import MaintenanceOrder
     from controller.multicast import events
     from controller.multicast.core import MulticastCore
@@ -16,7 +17,7 @@ def _core() -> CoreSpec:
         lambda policy, _at_s: {"policy": policy},
         lambda start, now, datapath: MulticastCore(start["policy"], now, datapath),
         events.PolicyLoaded,
-        (events, LogEntry, LogEntryKind, MaintenanceOrder, FlowsUsed),
+        (events, LogEntry, LogEntryKind, MaintenanceOrder, FlowsUsed, ErrorsMeasured),
         core=MulticastCore,
     )
 

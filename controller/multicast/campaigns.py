@@ -11,6 +11,7 @@ from controller.log import LogEntry, LogEntryKind
 from controller.maintenance.campaign import Campaign, Moment
 from controller.maintenance.checks import CampaignRefused, check_order
 from controller.maintenance.documents import CAMPAIGN, campaign_document, plan_document, work_document
+from controller.maintenance.errors import ErrorsMeasured, PortErrors
 from controller.maintenance.forecast import DrainForecast
 from controller.maintenance.groups import redundancy_groups
 from controller.maintenance.model import (
@@ -68,6 +69,7 @@ class MaintenanceView:
         self._installer = installer
         self._forecast = DrainForecast(plane.forest, fabric.graph, lambda graph: forest_of(policy(), graph))
         self._bps: dict[tuple[int, int], float] = {}
+        self.errors = PortErrors()
         self.behind: Collection[int] = ()
         self.now = 0.0
 
@@ -122,6 +124,17 @@ class MaintenanceView:
                         found = (link.u_port or 0, bps)
         return found
 
+    def errors_before(self, dpid: int, far_ends: Iterable[Place]) -> dict[Place, float] | None:
+        """Return what errors there were lately, None where the switches at both ends are not polled."""
+        ends = list(far_ends)
+        if not all(map(self.errors.is_measured, {dpid, *(far for far, _ in ends)})):
+            return None
+        return self.errors.before(dpid, ends)
+
+    def errors_since(self, dpid: int, far_ends: Iterable[Place], since_s: float) -> dict[Place, float] | None:
+        """Return what errors there are."""
+        return self.errors.since(dpid, far_ends, since_s)
+
     def utilisation_pct(self, out: frozenset[int]) -> float | None:
         """Return how busy the busiest link becomes."""
         return self._forecast.busiest_pct(out, self.now)
@@ -166,6 +179,7 @@ class Campaigns:
             MaintenanceSkipAsked: self._asked,
             MaintenanceHookSet: self._asked,
             MaintenanceLooked: self._looked,
+            ErrorsMeasured: self.view.errors.measured,
         }
 
     @property
@@ -184,6 +198,7 @@ class Campaigns:
 
     def switch_disconnected(self, dpid: int) -> None:
         """Take it that the connection of a switch has ended."""
+        self.view.errors.forget(dpid)
         if self.campaign is not None:
             self.campaign.disconnected(dpid)
 

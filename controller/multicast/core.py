@@ -5,7 +5,7 @@ frame -> wire -> membership -> admission -> groups (trees, flow entries) -> inst
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from controller.config.policy import Policy
@@ -23,6 +23,7 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
     TableChanged,
+    TablesReceived,
 )
 from controller.kernel.domains import domain_of
 from controller.log import WriteLog
@@ -54,7 +55,9 @@ class MulticastCore(MulticastStages):
         self.handlers: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: self.frames.packet_received,
             DeadlineReached: self._deadline_reached,
-            **dict.fromkeys((BarrierReplied, EditFailed, CheckRequested), self._installer_event),
+            **dict.fromkeys((BarrierReplied, CheckRequested), self._installer_event),
+            EditFailed: self._edit_failed,
+            TablesReceived: self._tables_received,
             FlowStatsReceived: self._flow_stats_received,
             TableChanged: self._table_changed,
             SwitchConnected: self._switch_connected,
@@ -71,6 +74,7 @@ class MulticastCore(MulticastStages):
             **self.campaigns.handlers,
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {
+            Due.READ: self._others_late,
             Due.RELEASE: self._release,
             Due.PURGE: self._purge,
             Due.REBALANCE: self._rebalance,
@@ -78,6 +82,8 @@ class MulticastCore(MulticastStages):
             Due.FABRICS: self._fabrics_changed,
             Due.JUDGE: self.reconsideration.advance,
         }
+
+        self.flood.brought = self._flood_brought
 
     def handle(self, event: Any, now: float) -> list[Output]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""
@@ -87,9 +93,27 @@ class MulticastCore(MulticastStages):
             now = restart.stands_at_s
         outbox.now, outbox.effects = now, []
         self.handlers[type(event)](event, now)
-        if not self.gate.room.is_quiet():
+        if (self.slots.is_due and not self.slots.settles_alone()) or not self.gate.room.is_quiet():
             self._serve_waiting(now)
         return restart.told(outbox.effects) if restart.follows else outbox.effects
+
+    def packets_received(self, events: Iterator[PacketReceived], now: float, effects: list[Output]) -> None:
+        """Take packet-ins that came together, as `handle` would one after the other, and add what is to be done.
+
+        Groups that wait for room are served after the last. Where one raises, which is a defect, the iterator stands
+        behind it, and so much of what followed is added.
+        """
+        if self.restart.follows:
+            for event in events:
+                effects += self.handle(event, now)
+            return
+        self.restart.now = now
+        outbox, take = self.outbox, self.frames.packet_received
+        outbox.now, outbox.effects = now, effects
+        for event in events:
+            take(event, now)
+        if (self.slots.is_due and not self.slots.settles_alone()) or not self.gate.room.is_quiet():
+            self._serve_waiting(now)
 
     @property
     def xid_tag(self) -> int:
@@ -122,11 +146,11 @@ class MulticastCore(MulticastStages):
 
     def _serve_waiting(self, now: float) -> None:
         """Serve groups that were refused for want of room, as far as there is some now."""
-        room = self.gate.room
-        self.waiting.serve(now)
-        if room.waits():
+        waiting = self.waiting
+        waiting.serve(now)
+        if waiting.is_going_on():
             self.due.set(Due.ROOM, now)
-        elif room.overflowed and not room.waiting_count:
+        elif waiting.is_forgetful():
             self.due.set_sooner(Due.ROOM, now + ROOM_INTERVAL_S)
 
     # Topology
@@ -146,6 +170,11 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.fabric_names.changes(self.grace.is_running)
 
     # Switches
+
+    def _flood_brought(self, dpid: int) -> None:
+        """Have it counted how many entries of a switch stay whatever groups do: others than before, by now."""
+        if self.swapping.is_used:
+            self.swapping.accounts.limits.count_later((dpid,))
 
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
         self.switches.switch_connected(event, self.grace.is_running)
@@ -178,19 +207,28 @@ class MulticastCore(MulticastStages):
         self.outbox.effects += self.installer.handle(event, now)
         self.topology.entries_confirmed(event.dpid, now)
 
+    def _edit_failed(self, event: EditFailed, now: float) -> None:
+        if not self.swapping.questions.refused(event):
+            self._installer_event(event, now)
+
+    def _tables_received(self, event: TablesReceived, _now: float) -> None:
+        self.outbox.perform(self.swapping.questions.told(event))
+
     def _table_changed(self, event: TableChanged, now: float) -> None:
         self.topology.entries_confirmed(event.dpid, now)
         if event.was_read:
             self._switch_read(event.dpid, now)
 
     def _switch_read(self, dpid: int, now: float) -> None:
-        """Take over what a switch holds after a start of the controller."""
+        """Ask a switch what its tables have room for; take over what it holds after a start of the controller."""
+        self.outbox.perform(self.swapping.questions.ask(dpid, now))
         if self.grace.is_running and self.installer.is_read(dpid):
             if not self.installer.installed(dpid):
                 self.flooding.disinherit(dpid, now)
             for group, key in self.plane.found.take(dpid, self.installer.unknown(dpid)):
                 if self.vlan_ports.has(key.dpid, key.port_no, domain_of(group)):
                     self.outbox.effects += self.senders.restore(group, key, Sender(False, "", now), now)
+            self.outbox.effects += self.found_swaps.switch_read(dpid, now)
 
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
         if self.tagged.owns_poll(event):
@@ -245,10 +283,12 @@ class MulticastCore(MulticastStages):
 
     def _look_for_room(self, now: float) -> None:
         """Ask anew about everybody where not all that wait are remembered; `handle` serves those that are."""
-        room = self.gate.room
-        if room.overflowed and not room.waiting_count:
-            room.overflowed = False
+        if self.waiting.take_forgotten():
             self.reconsideration.judge_all(now)
+
+    def _others_late(self, now: float) -> None:
+        """Wait no longer for switches that were not read to tell which groups are in."""
+        self.outbox.effects += self.found_swaps.others_late(now)
 
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""
@@ -256,6 +296,7 @@ class MulticastCore(MulticastStages):
             self.topology.follow(event, now)
         for dpid in list(self.switches.inherited):
             self.flooding.disinherit(dpid, now)
+        self.outbox.effects += self.found_swaps.end(now)
         self.outbox.effects += self.plane.release(now)
         self.swapping.touch_all()
         self.proxy.started(now)

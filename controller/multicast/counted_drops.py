@@ -62,6 +62,8 @@ class CountedDrops:
 
     def next_deadline(self) -> float | None:
         """Return when a switch is read next, None for never."""
+        if not self._watched:
+            return None
         due_s = self._due.next()
         return None if due_s is None else max(due_s, self._free_s)
 

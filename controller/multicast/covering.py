@@ -9,24 +9,24 @@ from math import ceil
 
 from controller.config.overcommit_settings import COVER, Overcommit
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect
-from controller.multicast.covers import Cover, CoverLink, has_hosts
+from controller.effects import Effect, Notice
+from controller.multicast.cover_trees import CoverTrees
+from controller.multicast.covered_channels import GROUP_TABLES, LEAST_BPS, CoveredChannels
+from controller.multicast.covers import Channel, Cover, Covered, has_hosts
 from controller.multicast.departures import Departures
 from controller.multicast.group import Group
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.groups import GroupPlane
 from controller.multicast.table_accounts import TableAccounts
 from controller.multicast.table_limits import place_of, table_of
+from controller.multicast.table_readings import TableReadings
 from controller.multicast.transition import Way
-from controller.multicast.tree_links import port_of
 from controller.overcommit.covers import GATHERED, CoverChoice, CoverNeed, CoverTree, sending_part
 from controller.rules.compile import COVERED_VERSIONS
-from controller.rules.compile_cover import cover_of, is_covered
+from controller.rules.compile_cover import cover_of, cover_rule, is_covered
 from controller.rules.compile_shared import is_shared
 from controller.rules.model import FlowKey
-from controller.rules.pipeline import FORWARD
 from controller.rules.plans import UNHURRIED_DRAIN_S
-from controller.trees.tree import TreeRole
 
 GROUPS_AT_ONCE = 128
 """Groups that go under covering trees between two readings of counters, at most."""
@@ -34,13 +34,9 @@ GROUPS_AT_ONCE = 128
 GROUPS_PER_TURN = 64
 """Groups that leave trees which are no more in one turn of the loop, or are looked at anew at one reading."""
 
-LEAST_BPS = 6000
-"""What a sender of which no rate is known is taken to send for each packet between two readings, in bits per second:
-a full frame every 2 s."""
-
 
 class Covering:
-    """Which groups of a plane are under covering trees.
+    """Which groups of a plane are under covering trees, and which channels of others.
 
     Parameters
     ----------
@@ -51,7 +47,9 @@ class Covering:
     out
         Has a group go out of all tables.
     counters
-        `covers` counts groups that went under covering trees, `covers-left` those that got their own again.
+        `covers` counts groups that went under covering trees, `covers-left` those that got their own again, and
+        `covers-aged` those that went out since links carry nearly what they may in vain. `channel-covers` and
+        `channel-covers-left` count channels that went under by themselves and came back.
 
     Attributes
     ----------
@@ -78,25 +76,32 @@ class Covering:
         self._room = room
         self._out = out
         self._counters = counters
-        self._choice: CoverChoice[bytes] = CoverChoice(self._capacity_bps)
+        self._trees = CoverTrees(plane)
+        self._choice: CoverChoice[Covered] = CoverChoice(self._trees.capacity_bps)
+        self._channels = CoveredChannels(plane, departures)
+        self._placed: dict[bytes, dict[bytes, int]] = {}
         self._sent_bps: dict[bytes, dict[int, int]] = {}
         self._waking: dict[bytes, None] = {}
         self._homeless: dict[bytes, None] = {}
         self._doubled: Counter[int] = Counter()
+        self._promised: set[tuple[int, FlowKey]] = set()
+        self._is_told = False
         self._looked_s: float | None = None
         self._graph_version = -1
 
     def use(self, policy: Overcommit) -> None:
         """Go by another policy."""
         self.is_used = policy.mode == COVER
+        self._is_told = False
         self._choice.use(policy.cover_spurious_pct)
         if not self.is_used:
             self._sent_bps.clear()
             self._waking.clear()
+            self._channels.clear()
 
     def covered_count(self) -> int:
-        """Return how many groups are under covering trees."""
-        return sum(is_covered(group.tree_version) for group in self._plane.groups.values()) if self.is_used else 0
+        """Return how many groups are under covering trees as a whole."""
+        return len(self._covers.under)
 
     # Under
 
@@ -112,25 +117,49 @@ class Covering:
         if not short:
             return []
         self._doubled.clear()
-        found = self._choice.choose(self._wanted(short, now), self._build, self._may_have)
+        self._promised.clear()
+        wanted = self._wanted(short, now)
+        effects = self._make_way(now) if wanted else []
+        found = self._choice.choose(wanted, self._trees.build, self._may_have)
         for number in [number for number in self._covers.trees if number not in self._choice.trees]:
             self._covers.remove(number)
         self._looked_s = None if found else tables.residence.read_s
-        effects: list[Effect] = []
-        for address, number in found.items():
-            group = self._plane.groups[address]
-            effects += self._move(group, COVERED_VERSIONS + number, now, Urgency.BULK)
+        going: dict[bytes, dict[bytes, int]] = {}
+        for each, number in found.items():
+            if isinstance(each, Channel):
+                going.setdefault(each.address, {})[each.source] = number
+                self._placed.setdefault(each.address, {})[each.source] = number
+            else:
+                effects += self._move(self._plane.groups[each], COVERED_VERSIONS + number, now, Urgency.BULK)
+        for address, numbers in going.items():
+            effects += self._move_channels(self._plane.groups[address], numbers, now, Urgency.BULK)
         self._tell(now)
         self._accounts.follow_shared()
         return effects
 
-    def _wanted(self, short: Mapping[int, int], now: float) -> dict[bytes, CoverNeed]:
+    def _make_way(self, now: float) -> list[Effect]:
+        """Have groups go out that were under trees for longest, where links carry nearly what they may in vain."""
+        groups, departures = self._plane.groups, self._departures
+        effects: list[Effect] = []
+        for address in self._choice.oldest_of_full():
+            if isinstance(address, Channel) or address not in self._accounts.tables or address in departures:
+                continue
+            group = groups.get(address)
+            if group is None or group.held:
+                continue
+            if is_covered(group.tree_version) and not self._plane.transitions.settle(group, now):
+                self._counters["covers-aged"] += 1
+                effects += self._out(address, now)
+        return effects
+
+    def _wanted(self, short: Mapping[int, int], now: float) -> dict[Covered, CoverNeed]:
         """Return groups that would free entries of tables by going under a tree, first who is expected to send least.
 
-        There are enough of them for a new tree, though fewer would do for the moment.
+        There are enough of them for a new tree, though fewer would do for the moment. After them come channels of
+        groups that are not silent.
         """
         tables = self._accounts.tables
-        found: dict[bytes, CoverNeed] = {}
+        found: dict[Covered, CoverNeed] = {}
         for table in sorted(short, key=lambda table: -short[table]):
             freed = 0
             for address in tables.residence.silent(tables.tables[table].groups):
@@ -138,19 +167,24 @@ class Covering:
                     break
                 group = self._plane.groups[address]
                 dpid, table_id = place_of(table)
-                if table_id != FORWARD or not self._may_go_under(group, now):
+                if table_id not in GROUP_TABLES or not self._may_go_under(group, now):
                     continue
                 need = self._need(group, now)
                 if dpid not in need.switches:
                     found[address] = need
                     freed += 1
+        for channel, need in self._channels.wanted(short, now):
+            if len(found) >= GROUPS_AT_ONCE:
+                break
+            if channel.address not in found:
+                found[channel] = need
         return found
 
     def _may_go_under(self, group: Group, now: float) -> bool:
-        """Tell whether a group can go by MAC addresses alone inside, and has nothing under way."""
+        """Tell whether a group is in by one tree of its own, and has nothing under way."""
         if group.is_out or group.held or group.trees is not None or group.unsupported is not None:
             return False
-        if group.vlan_id or group.queue_id is not None or is_covered(group.tree_version):
+        if is_covered(group.tree_version) or group.apart is not None:
             return False
         return group.address not in self._departures and not self._plane.transitions.settle(group, now)
 
@@ -161,88 +195,110 @@ class Covering:
         rates = {dpid: max(rate, sent.get(dpid, 0)) for dpid, rate in _rates(group, 1).items()}
         senders = {dpid: ceil(rate * part) for dpid, rate in rates.items()}
         members = {dpid for dpid, duty in group.duties.items() if any(each.host_ports for each in duty.channels)}
-        return CoverNeed(senders, frozenset(members))
+        return CoverNeed(senders, frozenset(members), group.queue_id)
 
-    def _capacity_bps(self, u: int, v: int) -> float:
-        graph = self._plane.forest.graph
-        return min(cable.capacity_bps for cable in graph.cables(u, v)) if graph.has_link(u, v) else 0.0
+    def _need_of(self, each: Covered, now: float) -> CoverNeed:
+        if isinstance(each, Channel):
+            return self._channels.need(each, now)
+        return self._need(self._plane.groups[each], now)
 
-    def _build(self, ends: frozenset[int]) -> tuple[int, Mapping[int, set[int]]] | None:
-        """Return the number and links of a new tree; None where it reaches not all, or a table has no room for it."""
-        forest, key = self._plane.forest, "cover"
-        if forest.is_broken:
-            return None
-        for dpid in sorted(ends):
-            forest.join(key, dpid, TreeRole.RECEIVER)
-        tree = forest.tree(key)
-        links: list[CoverLink] = []
-        if tree is not None and not tree.detached:
-            port = port_of([tree], None, forest.graph, forest.loads)
-            links = [(u, v, port(u, v), port(v, u)) for u, v in tree.links()]  # type: ignore[arg-type, misc]
-        for dpid in sorted(ends):
-            forest.leave(key, dpid, TreeRole.RECEIVER)
-        cover = self._covers.add(links)
-        if not links or not self._has_room(cover):
-            self._covers.remove(cover.number)
-            return None
-        return cover.number, {dpid: set(near) for dpid, near in cover.adjacent.items()}
+    def _unshared(self, group: Group, cover: Cover) -> set[tuple[int, FlowKey]]:
+        """Return the entries inside a tree that nobody uses yet whose table the group's are in."""
+        version = COVERED_VERSIONS + cover.number
+        inside = (dpid for dpid, near in cover.adjacent.items() if len(near) > 1)
+        key = cover_rule(version, (), bool(group.vlan_id)).key
+        return {(dpid, key) for dpid in inside if (dpid, key) not in self._plane.shared} - self._promised
 
-    def _has_room(self, cover: Cover) -> bool:
-        """Tell whether all switches inside a tree have room for its entry."""
-        tables = [table_of(dpid, FORWARD) for dpid, near in cover.adjacent.items() if len(near) > 1]
-        self._accounts.know(tables)
-        return all(self._room(table) > 0 for table in tables)
-
-    def _may_have(self, address: bytes, number: int) -> bool:
-        """Tell whether a group may be under a tree: switches can, and have room for what is there twice meanwhile."""
-        group, version = self._plane.groups[address], COVERED_VERSIONS + number
+    def _may_have(self, each: Covered, number: int) -> bool:
+        """Tell whether a group, or a channel, may be under a tree: switches can, and have room for both meanwhile."""
+        if isinstance(each, Channel):
+            group = self._plane.groups[each.address]
+            return self._channels.may_be_under(each, number) and self._takes_room(
+                group, number, self._channels.entries_under(each)
+            )
+        group, version = self._plane.groups[each], COVERED_VERSIONS + number
         trees = list(self._plane.islands.trees(group.key))
-        if version in (group.old_versions or {}) or not self._covers.holds(version, trees):
+        if version in (group.old_versions or {}) or not self._covers.holds(group, version, trees):
             return False
         twice = Counter(
             table_of(dpid, rule.key.table)
             for dpid, rules in group.rules.items()
             for rule in rules
-            if rule.key.table == FORWARD and has_hosts(group.duties[dpid]) and not is_shared(rule)
+            if rule.key.table in GROUP_TABLES and has_hosts(group.duties[dpid]) and not is_shared(rule)
         )
+        return self._takes_room(group, number, twice)
+
+    def _takes_room(self, group: Group, number: int, twice: Counter[int]) -> bool:
+        """Take the room for entries that are to be there twice, and for those of the tree that nobody uses yet."""
+        unshared = self._unshared(group, self._covers.trees[number])
+        twice.update(table_of(dpid, key.table) for dpid, key in unshared)
         self._accounts.know(twice)
         if any(self._room(table) < count + self._doubled[table] for table, count in twice.items()):
             return False
         self._doubled.update(twice)
+        self._promised |= unshared
         return True
 
     def _move(self, group: Group, version: int | None, now: float, urgency: Urgency) -> list[Effect]:
         """Have a group go over to another tree version, None being one of its own, beside the entries that it has."""
         if version is not None:
             group.tree_version, group.left_links, group.unconfirmed = version, None, None
+            self._covers.note(group.address, version)
         elif not self._plane.transitions.take_version(group, shared=not self._accounts.is_ample):
             return []
-        before = _own_entries(group)
+        self._counters["covers" if is_covered(group.tree_version) else "covers-left"] += 1
+        return self._go_over(group, now, urgency)
+
+    def _move_channels(
+        self, group: Group, numbers: Mapping[bytes, int], now: float, urgency: Urgency
+    ) -> list[Effect]:
+        """Have channels go under covering trees of these numbers, or back (0), beside the entries that they have."""
+        for source, number in numbers.items():
+            self._covers.set_apart(group, source, number)
+            self._counters["channel-covers" if number else "channel-covers-left"] += 1
+        return self._go_over(group, now, urgency)
+
+    def _go_over(self, group: Group, now: float, urgency: Urgency) -> list[Effect]:
+        before = group.own_entries()
         effects = self._plane.refresh(group, (), now, urgency, pause_s=UNHURRIED_DRAIN_S, way=Way.BESIDE)
-        gone = before - _own_entries(group)
+        gone = before - group.own_entries()
         if group.address in self._accounts.tables:
             self._accounts.follow(group)
         self._departures.begin(group, Counter(table_of(dpid, key.table) for dpid, key in gone), gone, now)
         self._changes.changed(group.address, now)
-        self._counters["covers" if is_covered(group.tree_version) else "covers-left"] += 1
         return effects
 
     # Their own again
 
-    def read(self, packets: Mapping[bytes, int], now: float) -> list[Effect]:
+    def read(self, readings: TableReadings, now: float) -> list[Effect]:
         """Take in which groups had packets since the last reading: those under covering trees get their own."""
         if not self.is_used:
             return []
         self._tidy(now)
+        effects = self._trees.unfit_told()
         if self._plane.aliases.is_used:
-            self._waking.update(dict.fromkeys(self._choice.under))
-        for address, count in packets.items():
+            self._waking.update(dict.fromkeys(self._covers.under))
+            self._channels.wake_all()
+            effects += self._unused()
+        self._channels.read(readings.packets, readings.known_s, readings.late)
+        for address, count in readings.packets.items():
             group = self._plane.groups.get(address)
             if group is not None:
                 self._sent_bps[address] = _rates(group, count)
                 if is_covered(group.tree_version):
                     self._waking[address] = None
-        return self.wake(now)
+        return effects + self.wake(now)
+
+    def _unused(self) -> list[Effect]:
+        """Tell once that no group is under a covering tree while groups may have further trees."""
+        if self._is_told:
+            return []
+        self._is_told = True
+        text = (
+            "No group is under a covering tree while groups may have further trees (`aliases.mode`): they keep their "
+            "own entries, and swap."
+        )
+        return [Notice("covers-unused", text)]
 
     def wake(self, now: float) -> list[Effect]:
         """Give groups that sent their own trees, where there is room by now, or others send less."""
@@ -253,35 +309,71 @@ class Covering:
                 del self._waking[address]
             elif address not in self._departures:
                 effects += self._wake(group, now)
+        for address, sources in list(self._channels.waking.items()):
+            group = self._plane.groups.get(address)
+            apart = {} if group is None or group.is_out else group.apart or {}
+            own = {source: 0 for source in sources if source in apart}
+            if group is None or not own:
+                del self._channels.waking[address]
+            elif self._channels.may_go_over(group, now):
+                effects += self._wake_channels(group, own, now)
         return effects
 
     def _wake(self, group: Group, now: float) -> list[Effect]:
         effects: list[Effect] = []
+        address, number = group.address, cover_of(group.tree_version)
+        covered, own = group.tree_version, self._plane.transitions.free_version(group, not self._accounts.is_ample)
+        group.tree_version = covered % COVERED_VERSIONS if own is None else own
         more, twice = self._needs_more(group, effects)
-        self._accounts.know(twice)
-        address = group.address
-        if all(self._room(table) >= count for table, count in twice.items()):
+        group.tree_version = covered
+        if self._has_room(twice):
             del self._waking[address]
             return effects + self._move(group, None, now, Urgency.PROMPT)
-        leaving = self._accounts.tables.find_leaving(address, more, now)
-        if leaving is not None and address not in leaving:
-            return effects + [effect for other in leaving for effect in self._out(other, now)]
+        if (leaving := self._leaving(address, more, now)) is not None:
+            return effects + leaving
         del self._waking[address]
-        number = cover_of(group.tree_version)
         if number in self._choice.trees and self._choice.note(address, self._need(group, now), number):
             return effects
         return effects + self._out(address, now)
 
+    def _wake_channels(self, group: Group, own: Mapping[bytes, int], now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        address, apart = group.address, group.apart or {}
+        group.apart = {source: number for source, number in apart.items() if source not in own} or None
+        more, twice = self._needs_more(group, effects)
+        group.apart = apart
+        if self._has_room(twice):
+            del self._channels.waking[address]
+            return effects + self._move_channels(group, own, now, Urgency.PROMPT)
+        if (leaving := self._leaving(address, more, now)) is not None:
+            return effects + leaving
+        del self._channels.waking[address]
+        for source in own:
+            channel, number = Channel(address, source), apart[source]
+            if number not in self._choice.trees or not self._choice.note(
+                channel, self._need_of(channel, now), number
+            ):
+                return effects + self._out(address, now)
+        return effects
+
+    def _has_room(self, entries: Mapping[int, int]) -> bool:
+        self._accounts.know(entries)
+        return all(self._room(table) >= count for table, count in entries.items())
+
+    def _leaving(self, address: bytes, more: Mapping[int, int], now: float) -> list[Effect] | None:
+        """Have others go out for a group that needs more entries; None where all of them send more."""
+        leaving = self._accounts.tables.find_leaving(address, more, now)
+        if leaving is None or address in leaving:
+            return None
+        return [effect for other in leaving for effect in self._out(other, now)]
+
     def _needs_more(self, group: Group, effects: list[Effect]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return how many entries more a group needs in each table by its own tree, and while it has both."""
-        covered, own = group.tree_version, self._plane.transitions.free_version(group, not self._accounts.is_ample)
-        group.tree_version = covered % COVERED_VERSIONS if own is None else own
+        """Return how many entries more a group needs in each table than it has, and while it has both."""
         needs, entries = self._accounts.needs(group, effects)
-        group.tree_version = covered
         missing = Counter(self._accounts.with_shared(needs, entries))
         held = self._accounts.tables.entries(group.address)
         kept = Counter(
-            table_of(dpid, key.table) for dpid, key in _own_entries(group) if key in needs.rules.get(dpid, {})
+            table_of(dpid, key.table) for dpid, key in group.own_entries() if key in needs.rules.get(dpid, {})
         )
         return dict(missing - Counter(held)), dict(missing - kept)
 
@@ -291,11 +383,19 @@ class Covering:
         if is_covered(group.tree_version):
             version = self._plane.transitions.free_version(group)
             group.tree_version = 1 if version is None else version
+            self._covers.note(group.address, group.tree_version)
             self._choice.leave(group.address)
+        for source in group.apart or ():
+            self._covers.set_apart(group, source, 0)
 
     def forget(self, address: bytes) -> None:
         """Drop all that is known of a group that is no more."""
+        self._covers.note(address, 0)
+        self._covers.moved.pop(address, None)
         self._choice.leave(address)
+        for source in self._placed.pop(address, ()):
+            self._choice.leave(Channel(address, source))
+        self._channels.forget(address)
         for known in (self._sent_bps, self._waking, self._homeless):
             known.pop(address, None)
 
@@ -307,22 +407,41 @@ class Covering:
         Of some, those first of which that was done longest ago, it is found anew what they are expected to send.
         """
         groups, choice, covers = self._plane.groups, self._choice, self._covers
-        was_put_back, covers.was_put_back = covers.was_put_back, False
-        for address, each in groups.items() if was_put_back else ():
-            cover = covers.of(each)
-            if cover is not None and address not in choice.under:
-                ends = frozenset(dpid for dpid, near in cover.adjacent.items() if len(near) == 1)
-                choice.trees.setdefault(cover.number, CoverTree(cover.adjacent, ends))
-                choice.note(address, self._need(each, now), cover.number)
-        for address, number in list(choice.under.items()):
-            group = groups.get(address)
-            if group is None or cover_of(group.tree_version) != number:
+        for address in covers.moved:
+            group, number = groups.get(address), covers.under.get(address, 0)
+            if choice.under.get(address, 0) != number:
                 choice.leave(address)
-        for address, number in list(islice(choice.under.items(), GROUPS_PER_TURN)):
-            choice.note(address, self._need(groups[address], now), number)
+                if group is not None and self._knows(number):
+                    choice.note(address, self._need(group, now), number)
+            self._follow_channels(address, group, now)
+        covers.moved.clear()
+        for each, number in list(islice(choice.under.items(), GROUPS_PER_TURN)):
+            choice.note(each, self._need_of(each, now), number)
         for number in [*choice.unused(), *(number for number in covers.trees if number not in choice.trees)]:
             self._remove(number)
         self._tell(now)
+
+    def _knows(self, number: int) -> bool:
+        """Have a covering tree be one of those that are chosen from; False where it is no more."""
+        cover = self._covers.trees.get(number)
+        if cover is not None:
+            ends = frozenset(dpid for dpid, near in cover.adjacent.items() if len(near) == 1)
+            self._choice.trees.setdefault(number, CoverTree(cover.adjacent, ends, cover.queue_id))
+        return cover is not None
+
+    def _follow_channels(self, address: bytes, group: Group | None, now: float) -> None:
+        """Take in which channels of a group are apart."""
+        apart = {} if group is None else group.apart or {}
+        placed = self._placed.pop(address, {})
+        for source, number in placed.items():
+            if apart.get(source) != number:
+                self._choice.leave(Channel(address, source))
+        for source, number in apart.items():
+            if placed.get(source) != number and self._knows(number):
+                channel = Channel(address, source)
+                self._choice.note(channel, self._need_of(channel, now), number)
+        if apart:
+            self._placed[address] = dict(apart)
 
     def _remove(self, number: int) -> None:
         self._covers.remove(number)
@@ -332,6 +451,10 @@ class Covering:
         if self._covers.changed:
             self._changes.covers_changed(self._covers.changed, now)
             self._covers.changed.clear()
+
+    def look_for_unfit(self) -> None:
+        """Have it looked whether trees pass switches that cannot be on any."""
+        self._graph_version = -1
 
     def is_due(self) -> bool:
         """Tell whether trees may have to go, or groups are to leave those that are no more."""
@@ -350,17 +473,20 @@ class Covering:
             for number in broken:
                 self._remove(number)
             if broken:
-                groups = self._plane.groups.items()
-                self._homeless.update((name, None) for name, each in groups if cover_of(each.tree_version) in broken)
+                for number in broken:
+                    self._homeless.update(self._covers.groups.get(number, {}))
+                    self._homeless.update((each.address, None) for each in self._covers.channels.get(number, {}))
                 self._tell(now)
         effects: list[Effect] = []
         for address in list(islice(self._homeless, GROUPS_PER_TURN)):
             del self._homeless[address]
             group = self._plane.groups.get(address)
-            if group is not None and is_covered(group.tree_version):
+            if group is not None and (is_covered(group.tree_version) or group.apart):
+                self._counters["covers-left" if is_covered(group.tree_version) else "channel-covers-left"] += 1
                 effects += self._plane.refresh(group, (), now)
-                self._counters["covers-left"] += 1
                 self._changes.changed(address, now)
+        if not self.is_used:
+            self._covers.moved.clear()
         return effects
 
 
@@ -371,8 +497,3 @@ def _rates(group: Group, packets: int) -> dict[int, int]:
         if sender.admitted:
             rates[key.dpid] += round(sender.rate_bps) or LEAST_BPS * packets
     return rates
-
-
-def _own_entries(group: Group) -> set[tuple[int, FlowKey]]:
-    """Return the entries of a group that it shares with no other."""
-    return {(dpid, rule.key) for dpid, rules in group.rules.items() for rule in rules if not is_shared(rule)}

@@ -20,6 +20,7 @@ ANSWER_SLACK_S = 2.0
 class Due(Enum):
     """What the core does by itself at a time."""
 
+    READ = auto()
     RELEASE = auto()
     PURGE = auto()
     REBALANCE = auto()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
 from controller.effects import Notice
 from controller.membership.events import FilterMode, Interest
@@ -11,6 +11,7 @@ from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.router_table import RouterInterests
 from controller.rules.compile import (
     ChannelDuty,
+    PartEntry,
     SenderEntry,
     Source,
     SwitchDuty,
@@ -22,7 +23,11 @@ from controller.wire.addresses import format_ip
 
 
 def group_duties(
-    group: Group, trees: Iterable[Tree | Cover], port: Callable[[int, int], int], routers: RouterInterests
+    group: Group,
+    trees: Iterable[Tree | Cover],
+    port: Callable[[int, int], int],
+    routers: RouterInterests,
+    apart: Collection[bytes] = (),
 ) -> dict[int, SwitchDuty]:
     """Return what each switch does for a group; switches with nothing to do are left out.
 
@@ -35,13 +40,17 @@ def group_duties(
         Port number at the first switch that leads to the second.
     routers
         What router ports get of a group that is served at all.
+    apart
+        Sources whose channels are on none of these trees.
     """
     channels: dict[int, tuple[ChannelDuty, ...]] = {}
     sources = dict.fromkeys(group.named_sources or ())
     for interests in routers.values():
         for interest in interests.values():
             sources.update(dict.fromkeys(interest.sources))
-    members = _members(group, sources, routers)
+    for source in apart:
+        sources.pop(source, None)
+    members = members_of(group, sources, routers)
     for tree in trees:
         channels |= channel_duties(
             tree.adjacent,  # type: ignore[arg-type]
@@ -49,10 +58,11 @@ def group_duties(
             members,
             (None, *sources),
         )
-    senders = _senders(group)
+    senders = senders_of(group, apart)
     duties = {}
-    for dpid in channels.keys() | senders.keys():
-        entries = tuple(sorted(senders.get(dpid, ())))
+    for dpid in channels.keys() | senders.keys() | (group.parts or {}).keys():
+        own: tuple[SenderEntry | PartEntry, ...] = tuple(sorted(senders.get(dpid, ())))
+        entries = own if group.parts is None else own + group.part_entries(dpid)
         if entries or channels.get(dpid):
             duties[dpid] = SwitchDuty(group.tree_version, channels.get(dpid, ()), entries)
     return duties
@@ -61,7 +71,7 @@ def group_duties(
 def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDuty]:
     """Return duties that drop every sender of a group at its own port, at the switches that can."""
     duties = {}
-    for dpid, entries in _senders(group).items():
+    for dpid, entries in senders_of(group).items():
         if served(dpid):
             duties[dpid] = SwitchDuty(0, (), tuple(sorted(entry._replace(admitted=False) for entry in entries)))
     return duties
@@ -88,7 +98,7 @@ def not_served(address: bytes, reason: str) -> Notice:
 def duties_out(group: Group) -> dict[int, SwitchDuty]:
     """Return what switches do for a group that is out of their tables: they drop its refused senders."""
     duties = {}
-    for dpid, entries in _senders(group).items():
+    for dpid, entries in senders_of(group).items():
         refused = tuple(sorted(entry for entry in entries if not entry.admitted))
         if refused:
             duties[dpid] = SwitchDuty(0, (), refused)
@@ -109,7 +119,10 @@ def receivers_of(
             yield dpid, port_no  # type: ignore[misc]
 
 
-def _members(group: Group, sources: Iterable[bytes], routers: RouterInterests) -> dict[int, dict[Source, list[int]]]:
+def members_of(
+    group: Group, sources: Iterable[bytes], routers: RouterInterests
+) -> dict[int, dict[Source, list[int]]]:
+    """Return by switch which ports, to hosts and routers, want each of some sources, and which every other one."""
     members: dict[int, dict[Source, list[int]]] = {}
     for dpid, interests in group.interests.items():
         members[dpid] = _wanting(interests, sources)
@@ -133,13 +146,17 @@ def _wanting(ports: Mapping[int, Interest], sources: Iterable[bytes]) -> dict[So
     return wanted
 
 
-def sender_entry(key: SenderKey, sender: Sender) -> SenderEntry:
-    """Return what the switch of a sender does with its packets."""
-    return SenderEntry(key.port_no, key.mac, key.address, sender.admitted, sender.mark.dscp)
+def sender_entry(key: SenderKey, sender: Sender, is_split: bool) -> SenderEntry:
+    """Return what the switch of a sender does with its packets; it `is_split` where they take trees by their flow."""
+    return SenderEntry(
+        key.port_no, key.mac, key.address, sender.admitted, sender.mark.dscp, is_split and sender.admitted
+    )
 
 
-def _senders(group: Group) -> dict[int, list[SenderEntry]]:
+def senders_of(group: Group, apart: Container[bytes] = ()) -> dict[int, list[SenderEntry]]:
+    """Return what switches do with the packets of each sender, but for those of channels that are apart."""
     senders: dict[int, list[SenderEntry]] = {}
     for key, sender in group.own_senders().items():
-        senders.setdefault(key.dpid, []).append(sender_entry(key, sender))
+        if not (sender.admitted and key.address in apart):
+            senders.setdefault(key.dpid, []).append(sender_entry(key, sender, group.divides_at(key.dpid)))
     return senders

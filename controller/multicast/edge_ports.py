@@ -123,6 +123,7 @@ class EdgePorts:
 
     def suspended(self, dpid: int, port_no: int, now: float) -> None:
         """Keep what is at a port whose switch is gone; it ages until the switch is back."""
+        self._vlan_ports.switch_gone(dpid)
         if (dpid, port_no) in self._fabric.aggregations.homes:
             self._legs.changed((dpid, port_no), now)
             if self._fabric.working_legs((dpid, port_no)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from controller.admission.admission import Admission
@@ -16,6 +16,7 @@ from controller.multicast.router_view import RouterView
 from controller.multicast.settings import LoadedPolicy
 from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
+from controller.overcommit.slots import SlotView
 from controller.rules.installer import Installer
 from controller.snapshot.names import Names
 from topology.live import LiveFabric
@@ -38,7 +39,8 @@ class VlanFigures(NamedTuple):
 class MulticastFigures(NamedTuple):
     """Counts at a moment; `decisions` are by rule and verdict, since the start or an operator's reset.
 
-    `alias_moves` are by algorithm, `swaps` by direction, `faults` by what became of the packet.
+    `alias_moves` are by algorithm, `swaps` by direction, `faults` by what became of the packet. `slots` are those of
+    the store that tenants have, and that are kept for them.
     """
 
     group_count: int
@@ -56,6 +58,7 @@ class MulticastFigures(NamedTuple):
     groups_covered: int
     swaps: Mapping[str, int]
     faults: Mapping[str, int]
+    slots: Sequence[SlotView]
 
 
 class SwitchFigures(NamedTuple):
@@ -122,6 +125,7 @@ class FiguresView:
             self._swapping.covering.covered_count(),
             {"in": swapped["swaps-in"], "out": swapped["swaps-out"]},
             {"carried": swapped["faults"] - dropped, "dropped": dropped},
+            self._swapping.slots.views(),
         )
 
     def by_vlan(self) -> dict[int, VlanFigures]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Effect, Notice, Put, Remove
@@ -53,6 +53,8 @@ class FloodPlane:
     def __init__(self, installer: Installer) -> None:
         self.brought_count = 0
         """How many switches the last `refresh` had to tell something so far, those with edits under way too."""
+        self.brought: Callable[[int], None] = lambda _dpid: None
+        """Hears of each switch that is told something."""
         self._installer = installer
         self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
         self._wanted: dict[int, RuleSet] = {}
@@ -159,6 +161,7 @@ class FloodPlane:
             del rules[key]
             if key in wanted and not wanted[key].actions:
                 del wanted[key]
+        self.brought(dpid)
         return self._installer.change([[(dpid, Remove(key)) for key in closing]], now)
 
     def close_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
@@ -171,6 +174,7 @@ class FloodPlane:
         self._rules.setdefault(dpid, {}).update(closing)
         self._wanted.setdefault(dpid, {}).update(closing)
         self._ports[dpid] = known.shut(port_no)
+        self.brought(dpid)
         return self._installer.change([[(dpid, Put(rule)) for rule in closing.values()]], now)
 
     def refresh(
@@ -217,6 +221,7 @@ class FloodPlane:
             is_changed = self._wanted.get(dpid, {}) != self._rules.get(dpid, {})
             if is_changed or (self._is_staged and not self._is_held and dpid in self._unconfirmed):
                 self.brought_count += 1
+                self.brought(dpid)
                 if self._is_held:
                     self._bring_ports(dpid, first)
                 else:

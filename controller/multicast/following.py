@@ -304,9 +304,9 @@ class Following:
     def _cover(self, before: Record | None, value: Record | None, _now: float) -> None:
         """Follow a covering tree; groups that were under one that is no more have other trees in the log."""
         if value is not None:
-            self._plane.covers.restore(dict([read_cover(value)]))
+            self._plane.covers.restore([read_cover(value)])
         elif before is not None:
-            self._plane.covers.remove(read_cover(before)[0])
+            self._plane.covers.remove(read_cover(before).number)
 
     def _apply(self, events: list[TopologyEvent], now: float) -> None:
         for event in events:
@@ -343,7 +343,8 @@ class Following:
         heard = self._known_of(address)
         gone, came = _changed_parts(before, heard)
         differences = _differences([*_members(gone)], [*_members(came)])
-        self._follow_records(differences, vlan_id, now)
+        with self._swapping.slots.putting_back(self._registered.carrier(address), address in self._trees):
+            self._follow_records(differences, vlan_id, now)
         left, new = dict(_senders(gone)), dict(_senders(came))
         if aliases != (kept := self._aliases(address)):
             left, new = dict(_senders(before.values())), dict(_senders(heard.values()))
@@ -403,7 +404,7 @@ class Following:
                 self._swapping.forget(address)
             return
         for number, tree in sorted(trees.items()):
-            self._perform(self._plane.adopt(address, tree.links, tree.tree_version, now, number))
+            self._perform(self._plane.adopt(address, tree.links, tree.tree_version, now, number, tree.apart))
             held = {frozenset(link[:2]) for link in self._journal.tree_links(address, number)}
             if any(frozenset(link[:2]) not in held for link in tree.links):
                 self._partial[address] = None
@@ -449,7 +450,7 @@ def _as_group(address: bytes, trees: Mapping[int, RestoredTree]) -> RestoredGrou
     """Return trees of a group as those of an earlier run."""
     own = trees.get(0, UNCHOSEN_TREE)
     aliases = tuple(tree for number, tree in trees.items() if number)
-    return RestoredGroup(address, own.tree_version, own.links, (), (), aliases, own.is_out)
+    return RestoredGroup(address, own.tree_version, own.links, (), (), aliases, own.is_out, own.apart)
 
 
 def _differences(before: list[_Said], now: list[_Said]) -> _Differences:

@@ -95,7 +95,7 @@ class MulticastIntake:
         self._routers_told: set[tuple[int, int]] = set()
         self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
         self._handlers: dict[type, Callable[[int, int, Any, bytes, float, int], None]] = {
-            Report: self._report_received,
+            Report: self._report_elsewhere,
             Query: self._query_received,
             PimHello: self._pim_hello_received,
             PimJoinPrune: self._pim_join_received,
@@ -107,51 +107,51 @@ class MulticastIntake:
     def packet_received(self, event: PacketReceived, now: float) -> None:
         """Take one frame; nothing in it raises."""
         dpid, port_no, frame, _ = event
-        vlan_id = 0
-        if self._vlan_ports.is_used:
-            found = self._in_domain(dpid, port_no, frame, now)
-            if found is None:
-                return
-            vlan_id, frame = found
-        if len(frame) >= _IPV4_BYTES and frame[23] == PROTOCOL_IGMP and frame[12:14] == _IPV4:
-            family = 4
-        else:
-            family = _control_family(frame)
+        domain, vlan_ports = 0, self._vlan_ports
+        if vlan_ports.is_used:
+            vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
+            if vlan_id is None:
+                found = self._in_domain(dpid, port_no, frame)
+                if found is None:
+                    return
+                domain, frame = found
+            else:
+                if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
+                    report = decode_plain_report(frame, TAGGED_REPORT)
+                    if report is not None:
+                        if self._budgets[4].take(dpid, port_no, now):
+                            self._report_at_edge(dpid, port_no, report, frame, now, vlan_id)
+                        else:
+                            self._perform(self._membership_policer.overdrawn(dpid, port_no, 4, now))
+                        return
+                domain, frame = vlan_id, frame[:12] + frame[16:]
+        is_igmp = len(frame) >= _IPV4_BYTES and frame[23] == PROTOCOL_IGMP and frame[12:14] == _IPV4
+        family = 4 if is_igmp else _control_family(frame)
         if family and not self._budgets[family].take(dpid, port_no, now):
             self._perform(self._membership_policer.overdrawn(dpid, port_no, family, now))
             return
         packet = decode_once(frame)
+        if type(packet) is Report and (dpid, port_no) in self._edges:
+            self._report_at_edge(dpid, port_no, packet, frame, now, domain)
+            return
         if not family and type(packet) is not Data and (dpid, port_no) in self._edges:
             self._perform(self._senders.unreadable(dpid, port_no, _data_family(frame), now))
         handler = self._handlers.get(type(packet))
         if handler is not None:
-            handler(dpid, port_no, packet, frame, now, vlan_id)
+            handler(dpid, port_no, packet, frame, now, domain)
 
-    def _in_domain(self, dpid: int, port_no: int, frame: bytes, now: float) -> tuple[int, bytes] | None:
+    def _in_domain(self, dpid: int, port_no: int, frame: bytes) -> tuple[int, bytes] | None:
         """Return the VLAN id of a frame, 0 for the fabric's own domain, and the frame without its tag.
 
-        None where that is all: a plain report of a VLAN is taken with its tag, and a frame that its port may not send
-        is counted.
+        None for one that its port may not send, which is counted.
         """
         vlan_ports = self._vlan_ports
-        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
-        if vlan_id is not None:
-            report = None
-            if len(frame) >= TAGGED_REPORT_BYTES and frame[_TAGGED_PROTOCOL_AT] == PROTOCOL_IGMP:
-                report = decode_plain_report(frame, TAGGED_REPORT)
-            if report is None:
-                return vlan_id, frame[:12] + frame[16:]
-            if not self._budgets[4].take(dpid, port_no, now):
-                self._perform(self._membership_policer.overdrawn(dpid, port_no, 4, now))
-            else:
-                self._report_received(dpid, port_no, report, frame, now, vlan_id)
-            return None
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
         if vlan_id is None:
             self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
             return None
-        if tag is not None:
+        if tag is not None and (dpid, port_no) in self._edges:
             vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
         return vlan_id, untagged
 
@@ -160,25 +160,29 @@ class MulticastIntake:
         self._queries.forget(dpid, port_no)
         self._routers_told.discard((dpid, port_no))
 
-    def _report_received(
+    def _report_elsewhere(
         self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
     ) -> None:
-        """Take a report; its frame may have the tag of its VLAN."""
+        """Count a report of a port that leads to no hosts, as far as is known; it is kept where that is not known."""
+        self._counters["report-not-at-edge"] += 1
+        if self._fabric.role(dpid, port_no) is PortRole.UNKNOWN:
+            self._keep_early(in_domain(report.eth_src, vlan_id), dpid, port_no, frame, now, vlan_id)
+
+    def _report_at_edge(
+        self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
+    ) -> None:
+        """Take a report of a port to hosts; its frame may have the tag of its VLAN."""
         mac = report.eth_src
         if vlan_id:
             mac += SUFFIXES[vlan_id]
-        if (dpid, port_no) not in self._edges:
-            self._counters["report-not-at-edge"] += 1
-            if self._fabric.role(dpid, port_no) is PortRole.UNKNOWN:
-                self._keep_early(mac, dpid, port_no, _untagged(frame), now, vlan_id)
-            return
         leg = (dpid, port_no)
-        if leg in self._fabric.aggregations.homes:
-            dpid, port_no = self._fabric.aggregations.home(leg)
-        host = self._fabric.host_near(mac, dpid)
+        fabric = self._fabric
+        if leg in fabric.aggregations.homes:
+            dpid, port_no = fabric.aggregations.home(leg)
+        host = fabric.host_near(mac, dpid)
         if host is None:
             self._places.note(mac, dpid, port_no)
-        elif (host.port_no != port_no or host.dpid != dpid) and not self._fabric.is_one_port(
+        elif (host.port_no != port_no or host.dpid != dpid) and not fabric.is_one_port(
             (host.dpid, host.port_no), leg
         ):
             self._counters["report-elsewhere"] += 1
@@ -189,8 +193,10 @@ class MulticastIntake:
             membership = self._vlan_memberships.get(vlan_id) or self._memberships.of(vlan_id)
         if not self._plane.routed.has_ports:
             effects = membership.report_received(dpid, port_no, report, now)
-            if effects or vlan_id:
+            if effects:
                 self._apply(effects, now, vlan_id=vlan_id)
+            elif vlan_id:
+                self._memberships.touched[vlan_id] = None
             return
         is_admitted, mac = membership.is_admitted, report.eth_src
         before = {record.group for record in report.records if is_admitted(dpid, port_no, mac, record.group)}

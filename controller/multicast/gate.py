@@ -7,16 +7,17 @@ from collections.abc import Callable
 from controller.admission.admission import Admission
 from controller.admission.host import Decision, Host, HostLike
 from controller.admission.marks import UNMARKED, Mark, Marks
-from controller.config.marking import marking_of
+from controller.config.marking import Marking, marking_of
 from controller.config.policy import Policy, Role
-from controller.kernel.domains import DomainNames, address_of, domain_of, in_domain
+from controller.kernel.domains import SUFFIXES, address_of, domain_of, in_domain
 from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.room import Room
-from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+from controller.multicast.swap_slots import SwapSlots
+from controller.wire.addresses import LINK_SCOPE_BYTES, format_ip, format_mac, is_link_scope_group
 from topology.host_names import shared_name
 from topology.live import LiveFabric
 
@@ -33,11 +34,12 @@ REGISTERED = "vlans.mvr"
 NOT_JUDGED = Decision(False, "(waiting)", "the policy that was loaded just now admits it: it is served in a moment")
 """Says why a receiver is refused still that the policy in force admits."""
 
+_RECEIVER = Role.RECEIVER
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class Gate:
-    """Admits receivers and senders, as far as there is `room`, and has every decision audited.
+    """Admits receivers and senders, as far as there are `room` and `slots`, and has every decision audited.
 
     `is_judging` while members may wait to be judged by the policy in force.
     """
@@ -48,27 +50,34 @@ class Gate:
         plane: GroupPlane,
         registered: RegisteredGroups,
         fabric: LiveFabric,
+        slots: SwapSlots,
         audit: Callable[[Audit], None],
         group_refused: Callable[[bytes], None],
     ) -> None:
         self.admission = Admission(policy)
         self.marks = Marks(marking_of(policy))
         self.room = Room(plane, policy.limits.groups)
+        self.slots = slots
         self._plane = plane
-        plane.rules.queue_of_group = self.marks.queue_of_group
         self._registered = registered
         self._fabric = fabric
         self._audit = audit
         self._group_refused = group_refused
-        self.names = DomainNames()
         self._generation = 0
         self.is_judging = False
+        self.mark_by(marking_of(policy))
 
     def replace(self, policy: Policy, decides_otherwise: bool = True) -> bool:
         """Decide by another policy from now on; False where it says nothing else, not even in its reasons."""
         self.room.bound = policy.limits.groups
         self._generation += decides_otherwise
         return self.admission.replace(policy)
+
+    def mark_by(self, marking: Marking) -> bool:
+        """Mark packets, and have groups wait in queues, as this says; False where it says what was so before."""
+        is_otherwise = self.marks.replace(marking)
+        self._plane.rules.queue_of_group = self.marks.queue_of_group if marking.has_queues else None
+        return is_otherwise
 
     def receivers_in(self, vlan_id: int) -> ReceiverGate:
         """Return what decides who may receive in a domain."""
@@ -81,15 +90,17 @@ class Gate:
     def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return why a receiver is refused; this counts as no decision."""
         decision = self.said(host, group, source)
-        if decision.admit:
-            return NOT_JUDGED if self.is_judging else NO_ROOM
-        return decision
+        if not decision.admit:
+            return decision
+        if self.is_judging:
+            return NOT_JUDGED
+        return self.slots.refusal(self._registered.carrier(group), host) or NO_ROOM
 
     def said(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return what is decided of a receiver where there is room; this counts as no decision."""
         if host.spoofed:
             return self.spoofed(host, domain_of(group))
-        return self.admission.explain(host, address_of(group), Role.RECEIVER, source, domain_of(group))
+        return self.admission.explain(host, address_of(group), _RECEIVER, source, domain_of(group))
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
@@ -200,20 +211,18 @@ class ReceiverGate:
         self._gate = gate
         self._decide = gate.admission.decide
         self._room = gate.room
+        self._slots = gate.slots
         self._registered = registered
         self._audit = audit
         self._group_refused = group_refused
-        self._vlan_id, self._names = vlan_id, gate.names
-        self._kept = gate.names.of_vlans[vlan_id]
+        self._vlan_id, self._suffix = vlan_id, SUFFIXES[vlan_id]
 
     def admit(self, host: HostRef, address: bytes, source: bytes | None) -> bool:
         """Decide whether a host may receive from a group."""
-        if is_link_scope_group(address):
+        if address[0] in LINK_SCOPE_BYTES and is_link_scope_group(address):
             return True
         vlan_id, registered = self._vlan_id, self._registered
-        group = address
-        if vlan_id:
-            group = self._kept.get(address) or self._names.name(address, vlan_id)
+        group = address + self._suffix if vlan_id else address
         carrier = registered.carrier(group) if registered.is_used else group
         if host.spoofed:
             decision = self._gate.spoofed(host, vlan_id)
@@ -221,8 +230,10 @@ class ReceiverGate:
             self._group_refused(carrier)
             return False
         else:
-            decision = self._decide(host, address, Role.RECEIVER, source, vlan_id)
-        self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
+            decision = self._decide(host, address, _RECEIVER, source, vlan_id)
+            if self._slots.is_used and decision.admit and self._slots.refuses(carrier, host):
+                decision = self._slots.decision(host)
+        self._audit(_new(Audit, (decision, host, group, _RECEIVER, source)))
         if decision.admit:
             self._room.promise(carrier)
         return decision.admit

@@ -132,7 +132,9 @@ def sender_duties(
     """
     if change.detached or change.attached or tree.detached or (change.added and change.removed):
         return None
-    senders = [sender_entry(key, sender) for key, sender in group.own_senders().items() if key.dpid == dpid]
+    own, is_split = group.own_senders().items(), group.divides_at(dpid)
+    senders = [sender_entry(key, sender, is_split) for key, sender in own if key.dpid == dpid]
+    parts = group.part_entries(dpid)
     found: dict[int, GroupDuty | None] = {}
     at = dpid
     for node, above in change.added:
@@ -150,8 +152,8 @@ def sender_duties(
         return None
     duty = (found[dpid] if dpid in found else group.duties.get(dpid)) or NO_DUTY
     channels = duty.channels
-    is_idle = not channels and not senders
-    found[dpid] = None if is_idle else SwitchDuty(group.tree_version, channels, tuple(sorted(senders)))
+    is_idle = not channels and not senders and not parts
+    found[dpid] = None if is_idle else SwitchDuty(group.tree_version, channels, (*sorted(senders), *parts))
     return found
 
 

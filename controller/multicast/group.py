@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from math import inf
+from typing import NamedTuple, Protocol, TypeAlias
 
 from controller.admission.marks import UNMARKED, Mark
 from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
+from controller.multicast.flow_parts import FlowParts, PartKey
 from controller.multicast.rate_meter import RateMeter
-from controller.rules.compile_shared import GroupDuty, shares
+from controller.rules.compile import PartEntry
+from controller.rules.compile_shared import GroupDuty, is_shared, shares
 from controller.rules.model import FlowEntry, FlowKey
 from controller.trees.islands import AliasKey
 from controller.trees.tree import Key
@@ -28,13 +31,17 @@ class SenderKey(NamedTuple):
     address: bytes
 
 
+FlowName: TypeAlias = SenderKey | PartKey
+"""What takes one tree as a whole: a sender, or a part of the flows of all senders at its switch."""
+
+
 @dataclass(slots=True)
 class Sender:
     """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
 
     `mark` is its service class, and the code point that its packets get. `alias` is the number of the further tree
     that they take, 0 for the group's own, None before it was chosen. `since_s` is when it became known.
-    `packet_count` is what its entry counted when it was read last.
+    `packet_count` is what its entry counted when it was read last, and `sent_s` when one was read that had grown.
     """
 
     admitted: bool
@@ -47,6 +54,7 @@ class Sender:
     since_s: float = field(default=0.0, compare=False)
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
     packet_count: int = field(default=0, repr=False, compare=False)
+    sent_s: float = field(default=-inf, repr=False, compare=False)
 
 
 class InterestFollower(Protocol):
@@ -77,10 +85,17 @@ class Group:
         The key of its tree in the forest, and the number of the alias, 0 for the group itself.
     trees
         The group itself, then its aliases, which share this list, `interests` and `senders`; None without aliases.
+    parts
+        By switch, the parts of what its senders there send, which all trees share; None where no flows are divided.
     duties, rules
         What each switch is to do and the entries that say so, per dpid.
     tree_version
         The version that packets carry inside the fabric (see `versioned_mac`).
+    apart
+        The numbers of the covering trees that channels are under by themselves, by their sources; None without any.
+        `Covers.set_apart` alone changes it.
+    arrives
+        Whether it came in, and switches may have entries of it to confirm still.
     left_links, left_s, unconfirmed
         Links that left the tree of this version lately, with the times at which those failed that left because they
         did (`inf` for the others), when the last one left, and (dpid, key) of the entries that may still send over
@@ -109,6 +124,8 @@ class Group:
 
     __slots__ = (
         "address",
+        "apart",
+        "arrives",
         "common_key",
         "cookie",
         "duties",
@@ -124,6 +141,7 @@ class Group:
         "named_sources",
         "number",
         "old_versions",
+        "parts",
         "queue_id",
         "queues",
         "rules",
@@ -141,6 +159,8 @@ class Group:
         self.cookie = cookie
         self.tree_version = tree_version
         self.held = held
+        self.apart: dict[bytes, int] | None = None
+        self.arrives = False
         self.interests: dict[int, dict[int, Interest]] = {}
         self.senders: dict[SenderKey, Sender] = {}
         self.named_sources: Counter[bytes] | None = None
@@ -158,13 +178,14 @@ class Group:
         self.key: Key = address
         self.number = 0
         self.trees: list[Group] | None = None
+        self.parts: dict[int, FlowParts] | None = None
         self.is_standing, self.is_leaving, self.is_out = True, False, False
 
     def add_alias(self, number: int, tree_version: int) -> Group:
         """Give the group a further tree by this number, of which no switch knows yet."""
         alias = Group(self.address, self.cookie, tree_version, False)
         alias.key, alias.number, alias.is_standing = AliasKey(self.address, number), number, False
-        alias.queue_id = self.queue_id
+        alias.queue_id, alias.parts = self.queue_id, self.parts
         alias.interests, alias.senders, alias.named_sources = self.interests, self.senders, self.named_sources
         if self.trees is None:
             self.trees = [self]
@@ -174,15 +195,20 @@ class Group:
 
     def is_fresh(self) -> bool:
         """Tell whether the group's entries have nothing to do with any that switches may still have of it."""
-        is_plain = self.unconfirmed is None and self.trees is None and not shares(self.tree_version)
-        return is_plain and not self.held and not self.is_out
+        if self.held or self.is_out or self.unconfirmed is not None or self.trees is not None:
+            return False
+        return not (self.tree_version and shares(self.tree_version))
+
+    def is_nowhere(self) -> bool:
+        """Tell whether no switch has an entry of the group that is out, is to have one, or may have a former one."""
+        return not self.rules and self.unconfirmed is None and all(each.admitted for each in self.senders.values())
 
     def all_trees(self) -> Sequence[Group]:
         """Return the group itself, then its aliases."""
         return self.trees or (self,)
 
     def own_senders(self) -> Mapping[SenderKey, Sender]:
-        """Return the senders whose packets take this tree."""
+        """Return the senders whose packets take this tree; of those that are divided it is the one of before."""
         if self.trees is None:
             return self.senders
         return {key: sender for key, sender in self.senders.items() if (sender.alias or 0) == self.number}
@@ -197,9 +223,51 @@ class Group:
         """Whether the group has a member or an admitted sender, so that routers are to get it."""
         return bool(self.interests) or any(sender.admitted for sender in self.senders.values())
 
+    def parts_at(self, dpid: int) -> FlowParts | None:
+        """Return the parts of flows at a switch, None where they are not divided there."""
+        return None if self.parts is None else self.parts.get(dpid)
+
+    def divides_at(self, dpid: int) -> bool:
+        """Tell whether the entries of senders at a switch divide their packets."""
+        parts = self.parts_at(dpid)
+        return parts is not None and parts.is_used
+
+    def part_entries(self, dpid: int) -> tuple[PartEntry, ...]:
+        """Return the parts of flows at a switch that take this tree."""
+        parts = self.parts_at(dpid)
+        if parts is None:
+            return ()
+        return tuple([PartEntry(part) for part, number in enumerate(parts.trees) if number == self.number])
+
+    def part_count(self) -> int:
+        """Return how many parts of flows take this tree, those of all switches together."""
+        return sum(parts.trees.count(self.number) for parts in (self.parts or {}).values())
+
+    def rate_at(self, dpid: int) -> float:
+        """Return what is sent by this tree at a switch, as far as it was measured, in bit/s."""
+        parts = self.parts_at(dpid)
+        if parts is not None:
+            return parts.rate_of(self.number)
+        own = self.own_senders().items()
+        return sum([sender.rate_bps for key, sender in own if key.dpid == dpid and sender.admitted], 0.0)
+
+    def rate_bps(self) -> float:
+        """Return what is sent by this tree, as far as it was measured, in bit/s."""
+        divided = self.parts or {}
+        own = self.own_senders().items()
+        whole = [sender.rate_bps for key, sender in own if sender.admitted and key.dpid not in divided]
+        return sum(whole, 0.0) + sum([parts.rate_of(self.number) for parts in divided.values()], 0.0)
+
     def sends_at(self, dpid: int) -> bool:
-        """Tell whether an admitted sender of this tree is at a switch."""
+        """Tell whether an admitted sender of this tree, or a part of what some send, is at a switch."""
+        parts = self.parts_at(dpid)
+        if parts is not None and (self.number in parts.trees or parts.is_used):
+            return self.number in parts.trees
         return any(key.dpid == dpid and sender.admitted for key, sender in self.own_senders().items())
+
+    def own_entries(self) -> set[tuple[int, FlowKey]]:
+        """Return the entries that the group shares with no other."""
+        return {(dpid, rule.key) for dpid, rules in self.rules.items() for rule in rules if not is_shared(rule)}
 
     def set_duty(self, dpid: int, duty: GroupDuty | None, rules: tuple[FlowEntry, ...]) -> None:
         """Note what a switch is to do, None being nothing, and the entries that say so."""

@@ -8,28 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, VlanPorts
-from controller.multicast.duties import sender_entry
-from controller.multicast.group import Group, Sender, SenderKey
+from controller.multicast.flow_parts import PartKey
+from controller.multicast.group import FlowName, Group, Sender
 from controller.rules.compile import (
     LOWER,
     ChannelDuty,
+    PartEntry,
     RuleSet,
     SwitchDuty,
     common_key,
     default_rule,
     outputs_alike,
+    part_of,
     queued,
     queued_rule,
     supports,
     versioned_mac,
 )
 from controller.rules.compile_cover import STAND_IN_VERSION, CoverDuty, cover_rule, in_covered_form, is_covered
-from controller.rules.compile_shared import GroupDuty, SharedDuty, in_shared_form, shared_rules, shares
+from controller.rules.compile_shared import ApartDuty, GroupDuty, SharedDuty, in_shared_form, shared_rules, shares
 from controller.rules.compile_vlan import (
     channel_key_in_vlan,
     common_key_in_vlan,
@@ -39,9 +41,12 @@ from controller.rules.compile_vlan import (
     tagged_outputs,
 )
 from controller.rules.model import Action, FlowEntry, FlowKey
-from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, SENDER_COOKIE_BIT
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
+OUTPUTS_KEPT = 16384
+"""Output lists of channels in VLANs that are kept."""
 
 
 class Needs(NamedTuple):
@@ -52,15 +57,19 @@ class Needs(NamedTuple):
 
 
 class GroupRules:
-    """Lowers what a switch does for a group; `ofp_versions` are those of the switches, which their owner keeps.
+    """Lowers what a switch does for a group.
 
+    `ofp_versions` are those of the switches, and `masking` has those that match a part of an address; their owner
+    keeps both.
     `queue_of_group` returns the queue of a group (its address) to which nobody sends; None where there are no queues.
     """
 
-    def __init__(self, vlan_ports: VlanPorts, ofp_versions: Mapping[int, int]) -> None:
+    def __init__(self, vlan_ports: VlanPorts, ofp_versions: Mapping[int, int], masking: AbstractSet[int]) -> None:
         self._vlan_ports = vlan_ports
         self._oifs_at = vlan_ports.known
         self._ofp_versions = ofp_versions
+        self._masking = masking
+        self._own_outputs: dict[tuple[ChannelDuty, int], tuple[Action, ...]] = {}
         self.queue_of_group: Callable[[bytes], int | None] | None = None
 
     def sender_changed(self, group: Group, before: Sender | None, after: Sender | None) -> bool:
@@ -75,7 +84,7 @@ class GroupRules:
 
     def set_queue(self, group: Group) -> bool:
         """Give a group the queue that follows from its senders; tell whether it is another one than before."""
-        queue_id = group.queue_id
+        queue_id = None
         if group.queues is not None:
             queue_id = max(group.queues)
         elif self.queue_of_group is not None:
@@ -91,18 +100,23 @@ class GroupRules:
         """Return the entries of a switch; none where its version is not known."""
         if not shares(duty.tree_version):
             return self._lower(group, dpid, duty)  # type: ignore[arg-type]
+        if isinstance(duty, ApartDuty):
+            rules = {} if duty.own is None else dict(self.lower(group, dpid, duty.own))
+            for part in duty.apart:
+                rules |= self.lower(group, dpid, part)
+            return rules
         address = address_of(group.address) if group.vlan_id else group.address
         if isinstance(duty, SharedDuty):
             return shared_rules(address, bool(group.vlan_id), duty)
         if isinstance(duty, CoverDuty):
-            rule = cover_rule(duty.tree_version, duty.ports)
-            return {rule.key: rule}
+            rule = cover_rule(duty.tree_version, duty.ports, bool(group.vlan_id))
+            return queued({rule.key: rule}, group.queue_id)
         if is_covered(duty.tree_version):
             stand_in = SwitchDuty(STAND_IN_VERSION, duty.channels, duty.senders)
             carried = versioned_mac(address, STAND_IN_VERSION)
             return in_covered_form(duty.tree_version, carried, self._lower(group, dpid, stand_in))
         rules = self._lower(group, dpid, SwitchDuty(*duty[:3]))
-        return in_shared_form(address, duty, rules) if self._ofp_versions.get(dpid) == OPENFLOW_1_3 else rules
+        return in_shared_form(address, duty, rules) if dpid in self._masking else rules
 
     def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
         """Return the entries of a switch on a tree on which none shares its own."""
@@ -117,14 +131,15 @@ class GroupRules:
                 if host_ports:
                     oifs: Iterable[int] = group.interests.get(dpid, ())
                     by_vlan = self._oifs_at.get(dpid) or self._vlan_ports.at(dpid)
-                    _, untagged, both = by_vlan.get(vlan_id, NO_OIFS)
+                    _, untagged, both, _ = by_vlan.get(vlan_id, NO_OIFS)
                     if not both.issuperset(oifs):
                         untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, oifs)
                     break
             return queued(lower_in_vlan_to_1_3(group.address, untagged, duty, group.cookie), group.queue_id)
         if ofp_version != OPENFLOW_1_0:
             return {}
-        oifs = {*group.interests.get(dpid, ()), *(sender.port_no for sender in duty.senders)}
+        ports = (sender[0] for sender in duty.senders)  # parts of flows are none here
+        oifs = {*group.interests.get(dpid, ()), *ports}
         untagged = self._vlan_ports.untagged_oifs(dpid, vlan_id, oifs)
         return queued(lower_in_vlan_to_1_0(group.address, untagged, duty, group.cookie), group.queue_id)
 
@@ -136,13 +151,12 @@ class GroupRules:
         else:
             key = group.common_key
             if key is None:
-                key = common_key_in_vlan(group.address) if vlan_id else common_key(group.address)
+                key = common_key_in_vlan(group.address, vlan_id) if vlan_id else common_key(group.address)
                 group.common_key = key
             if vlan_id and channel[2]:
                 by_vlan = self._oifs_at.get(dpid) or self._vlan_ports.at(dpid)
-                actions = own_outputs(channel, by_vlan.get(vlan_id, NO_OIFS))
-                if actions is None:
-                    actions = self._outputs_in_vlan(group, dpid, channel)
+                own = by_vlan.get(vlan_id, NO_OIFS)
+                actions = self._own_outputs.get((channel, own[3])) or self._outputs_at(group, dpid, channel, own)
             else:
                 actions = outputs_alike(channel)
             rule = _new(FlowEntry, (key, actions, group.cookie, 0, 0))
@@ -156,41 +170,55 @@ class GroupRules:
         key = channel_key_in_vlan(ofp_version, name, version, None)
         return FlowEntry(key, self._outputs_in_vlan(group, dpid, channel), group.cookie)
 
+    def _outputs_at(self, group: Group, dpid: int, channel: ChannelDuty, own: VlanOifs) -> tuple[Action, ...]:
+        """Return the output list of a channel, which is kept where its OIFs are among its VLAN's `own` there."""
+        if not own.both.issuperset(channel.host_ports):
+            return self._outputs_in_vlan(group, dpid, channel)
+        if len(self._own_outputs) >= OUTPUTS_KEPT:
+            self._own_outputs.clear()
+        actions = tagged_outputs(channel.trunk_ports, channel.host_ports, own.untagged)
+        self._own_outputs[channel, own.number] = actions
+        return actions
+
     def _outputs_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> tuple[Action, ...]:
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, channel.host_ports)
         return outputs_in_vlan(group.address, untagged, channel, group.tree_version)
 
-    def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:
-        """Take a sender off what its switch does for a tree; return the keys of its entries, which are another's now.
+    def take_flow(self, tree: Group, flow: FlowName) -> set[FlowKey]:
+        """Take a sender, or a part of flows, off what its switch does for a tree; return the keys of its entries.
 
-        Nothing else of what the switch does changes by it.
+        These are another tree's now. Nothing else of what the switch does changes by it.
         """
-        duty = tree.duties.get(key.dpid)
+        dpid = flow.dpid
+        duty = tree.duties.get(dpid)
         if duty is None:
             return set()
-        entry = sender_entry(key, tree.senders[key])
-        duty = duty._replace(senders=tuple(one for one in duty.senders if one[:3] != entry[:3]))
-        before = {rule.key for rule in tree.rules.get(key.dpid, ())}
-        left = self.lower(tree, key.dpid, duty)
-        tree.set_duty(key.dpid, duty if duty.channels or duty.senders else None, tuple(left.values()))
+        entry: tuple[object, ...] = PartEntry(flow.part) if isinstance(flow, PartKey) else flow[1:]
+        duty = duty._replace(senders=tuple([one for one in duty.senders if one[:3] != entry]))  # type: ignore[misc]
+        before = {rule.key for rule in tree.rules.get(dpid, ())}
+        left = self.lower(tree, dpid, duty)
+        tree.set_duty(dpid, duty if duty.channels or duty.senders else None, tuple(left.values()))
         return before - left.keys()
+
+    def entry_keys(self, tree: Group, dpid: int) -> tuple[set[FlowKey], set[FlowKey]]:
+        """Return the keys of the entries of senders of a tree at a switch, and those of its parts of flows."""
+        senders, parts = set[FlowKey](), set[FlowKey]()
+        for rule in tree.rules.get(dpid, ()):
+            if rule.cookie & SENDER_COOKIE_BIT:
+                (senders if part_of(rule.key.match) is None else parts).add(rule.key)
+        return senders, parts
+
+    def may_divide(self, dpid: int) -> bool:
+        """Tell whether a switch speaks a version of OpenFlow in which flows can be divided."""
+        return self._ofp_versions.get(dpid) == OPENFLOW_1_3
+
+    def ofp_version(self, dpid: int) -> int:
+        """Return the version of OpenFlow that a switch speaks, 0 where that is not known."""
+        return self._ofp_versions.get(dpid, 0)
 
     def serves_everywhere(self, address: bytes) -> bool:
         """Tell whether every switch that is known has entries for a group, whatever its tree."""
         return all(supports(version, address) is None for version in set(self._ofp_versions.values()))
-
-
-@lru_cache(maxsize=16384)
-def own_outputs(channel: ChannelDuty, own: VlanOifs) -> tuple[Action, ...] | None:
-    """Return the output list of a channel for packets of tree version 0, where its OIFs are ports of its VLAN alone.
-
-    None where one is not, so that more is to be looked at; `own` are the ports that the VLAN has at the switch.
-    """
-    return (
-        tagged_outputs(channel.trunk_ports, channel.host_ports, own.untagged)
-        if own.both.issuperset(channel.host_ports)
-        else None
-    )
 
 
 def _queue_of(sender: Sender | None) -> int | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Put, Remove
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE, Interest
 from controller.multicast.aliases import AliasTrees
-from controller.multicast.covers import Cover, Covers
-from controller.multicast.duties import duties_out, group_duties, not_served, receivers_of, where_supported
+from controller.multicast.common_forms import CommonForms
+from controller.multicast.covers import Covers
+from controller.multicast.duties import duties_out, receivers_of
 from controller.multicast.ended_groups import EndedGroups
 from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
@@ -21,19 +22,22 @@ from controller.multicast.router_groups import GroupRouting
 from controller.multicast.shared_entries import SharedEntries
 from controller.multicast.staged_edits import StagedEdits
 from controller.multicast.transition import Stage, Transitions, Way
+from controller.multicast.tree_duties import TreeDuties
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
 from controller.rules.compile import LOWER, NO_DUTY, ChannelDuty, SwitchDuty, by_key, common_duty, supports
-from controller.rules.compile_shared import GroupDuty, shared_duties, shares
+from controller.rules.compile_shared import GroupDuty, shares
 from controller.rules.cookies import group_cookie
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry
-from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
+from controller.rules.pipeline import MULTICAST_TAG
 from controller.rules.plans import UNHURRIED_DRAIN_S
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
-from controller.trees.tree import Change, Key, Tree, TreeRole
+from controller.trees.tree import Change, Key, TreeRole
 from topology.aggregations import Place
 from topology.graph import Graph
+
+_RECEIVER = TreeRole.RECEIVER
 
 
 class GroupPlane:
@@ -46,7 +50,7 @@ class GroupPlane:
     senders that reach no member and no router, the first to be so first. `followed_by` is told what members want,
     `starts_out` asked whether a new group begins without entries, `ended` told of one that is no more.
     `sender_count` counts the admitted senders, `tree_change_count` the changes of trees. `vlan_groups` and
-    `vlan_senders` count groups and admitted senders by VLAN. `rules` lower what switches do.
+    `vlan_senders` count groups and admitted senders by VLAN. `rules` lower what switches do, as `forms` lets them.
     """
 
     def __init__(
@@ -58,21 +62,22 @@ class GroupPlane:
         vlan_ports: VlanPorts,
     ) -> None:
         self.groups: dict[bytes, Group] = {}
-        self.sender_count = 0
         self.vlan_groups, self.vlan_senders = Counter[int](), Counter[int]()
-        self.tree_change_count = 0
+        self.sender_count = self.tree_change_count = 0
         self.forest = forest
         self.islands = Islands(forest)
         self._installer = installer
-        self._changed = changed
+        self.changed = changed
         self._ofp_versions: dict[int, int] = {}
-        self._speaking_1_3: set[int] = set()
-        self.covers = Covers(self._speaking_1_3)
+        self.forms = CommonForms()
+        self._speaking_1_3 = self.forms.speaking_1_3
+        self.covers = Covers(self.forms)
         self.transitions = Transitions(installer, forest.graph, cables, self.covers)
         self._vlan_ports = vlan_ports
-        self.rules = GroupRules(vlan_ports, self._ofp_versions)
+        self.rules = GroupRules(vlan_ports, self._ofp_versions, self.forms.masking)
         self.routed = GroupRouting(self)
         self.routers = self.routed.table
+        self.tree_duties = TreeDuties(self, self._ofp_versions)
         self.aliases = AliasTrees(self, installer, forest.graph)
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
@@ -92,12 +97,12 @@ class GroupPlane:
         now: float,
         urgency: Urgency = Urgency.PROMPT,
     ) -> list[Effect]:
-        """Apply what the members at one port want of a group now (None: nothing any more); a join is timed."""
+        """Apply what members at a port want of a group now (None: nothing any more); a join is timed."""
         group = self.groups.get(address)
         if group is None:
             group = self._new_group(address)
             is_plain = interest is ANY_SOURCE and dpid in self._speaking_1_3 and self.followed_by is None
-            if is_plain and group.is_fresh() and not self.routers.of_group(address):
+            if is_plain and group.is_fresh() and not (self.routed.has_ports and self.routers.of_group(address)):
                 return self._first_member(group, dpid, port_no, now, urgency)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests
@@ -125,15 +130,11 @@ class GroupPlane:
     def _first_member(self, group: Group, dpid: int, port_no: int, now: float, urgency: Urgency) -> list[Effect]:
         """Serve the first member of a group, where there is nothing of it yet: one who wants every source."""
         group.interests[dpid] = {port_no: ANY_SOURCE}
-        change = self.forest.join(group.key, dpid, TreeRole.RECEIVER)
-        clock = self._installer.clock
-        clock.begin(now)
-        try:
-            if change.added or change.detached:
-                return self._graft(group, change, dpid, now, urgency)
-            return self._put_host_ports(group, dpid, (port_no,), now, urgency)
-        finally:
-            clock.end()
+        change = self.forest.join(group.key, dpid, _RECEIVER)
+        if not (change.added or change.detached):
+            return self._put_host_ports(group, dpid, (port_no,), now, urgency, timed=True)
+        with self._installer.clock.timing(now, True):
+            return self._graft(group, change, dpid, now, urgency)
 
     def _served(
         self, group: Group, dpid: int, others_before: bool, named_before: bool, now: float, urgency: Urgency
@@ -144,9 +145,9 @@ class GroupPlane:
         change: Change | None = None
         if others_now:
             if not others_before:
-                change = self.forest.join(group.key, dpid, TreeRole.RECEIVER)
+                change = self.forest.join(group.key, dpid, _RECEIVER)
         elif others_before and not (dpid in routers and group.is_wanted):
-            change = self.forest.leave(group.key, dpid, TreeRole.RECEIVER)
+            change = self.forest.leave(group.key, dpid, _RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None or group.is_out:
             return self.refresh(group, (change, *self.routed.sync(group)), now, urgency)
         if change is None and others_before and others_now:
@@ -166,10 +167,11 @@ class GroupPlane:
         group = self.groups.get(address) or self._new_group(address)
         before = group.senders.get(key)
         is_queued_otherwise = self._count_sender(group, before, sender)
-        tree = group if group.trees is None else self.aliases.tree_for(group, sender, before)
+        tree = group if group.trees is None else self.aliases.tree_for(group, key.dpid, sender, before)
         sender.alias = tree.number
         group.senders[key] = sender
-        change = self.forest.join(tree.key, key.dpid, TreeRole.SENDER) if sender.admitted else None
+        enters = sender.admitted and (tree.parts is None or tree.sends_at(key.dpid))
+        change = self.forest.join(tree.key, key.dpid, TreeRole.SENDER) if enters else None
         return self._sender_changed(tree, key.dpid, change, now, is_queued_otherwise)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
@@ -178,7 +180,8 @@ class GroupPlane:
         sender = group.senders.pop(key)
         is_queued_otherwise = self._count_sender(group, sender, None)
         tree = group if group.trees is None else self.aliases.tree_of(group, sender)
-        return self._sender_changed(tree, key.dpid, None, now, is_queued_otherwise)
+        effects = [] if group.parts is None else self.aliases.flows.sender_left(group, key.dpid, now)
+        return effects + self._sender_changed(tree, key.dpid, None, now, is_queued_otherwise)
 
     def _sender_changed(
         self, tree: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
@@ -214,15 +217,10 @@ class GroupPlane:
     def sender_measured(self, address: bytes, dpid: int) -> None:
         """Tell the forest what the senders of a group at one switch send together."""
         for tree in self.groups[address].all_trees():
-            senders = tree.own_senders().items()
-            rate_bps = sum(s.rate_bps for k, s in senders if k.dpid == dpid and s.admitted)
+            rate_bps = tree.rate_at(dpid)
             self.forest.set_rate(tree.key, dpid, rate_bps)
             self.islands.set_rate(tree.key, dpid, rate_bps)
-        self._changed(address)
-
-    def sender_rated(self, address: bytes) -> None:
-        """Take note that the rate of a sender of a group is a little different."""
-        self._changed(address)
+        self.changed(address)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every (dpid, OIF) with a member or router that wants a packet of `source`, were it sent now."""
@@ -235,13 +233,12 @@ class GroupPlane:
 
     def switch_version(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
         """Note which OpenFlow version a datapath speaks."""
-        if self._ofp_versions.get(dpid) == ofp_version:
-            return []
+        if (before := self._ofp_versions.get(dpid)) == ofp_version:
+            return self.aliases.switch_connected(dpid, False, before, now)
         self._ofp_versions[dpid] = ofp_version
-        (self._speaking_1_3.add if ofp_version == OPENFLOW_1_3 else self._speaking_1_3.discard)(dpid)
-        if self.aliases.bound_count:
-            self.aliases.switch_speaks_otherwise()
-        return self.recompile(dpid, now, Urgency.BULK)
+        self.forms.speaks(dpid, ofp_version)
+        effects = self.aliases.switch_connected(dpid, True, before, now)
+        return effects + self.recompile(dpid, now, Urgency.BULK)
 
     def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Compile again whatever passes a switch, whose version changed."""
@@ -263,23 +260,31 @@ class GroupPlane:
     def use_forest(self, forest: Forest, now: float) -> list[Effect]:
         """Move every group to its tree in a forest without trees, over the same graph."""
         before, self.forest, self.islands = self.islands, forest, Islands(forest)
-        changes = list(before.moved_to(self.islands))
-        return self.trees_changed(changes, now, Urgency.BULK)
+        return self.trees_changed(list(before.moved_to(self.islands)), now, Urgency.BULK)
 
     # Restarts
 
     def adopt(
-        self, address: bytes, links: Iterable[tuple[int, ...]], tree_version: int, now: float, number: int = 0
+        self,
+        address: bytes,
+        links: Iterable[tuple[int, ...]],
+        tree_version: int,
+        now: float,
+        number: int = 0,
+        apart: Iterable[tuple[bytes, int]] = (),
     ) -> list[Effect]:
         """Give a group, or an alias, the tree that its entries on switches stand for, as far as it is still valid.
 
-        A link is two switches; that by one of several cables has the ports at both after them.
+        A link is two switches; that by one of several cables has the ports at both after them. Channels that were
+        `apart` have the numbers of covering trees.
         """
         group = self.aliases.alias(AliasKey(address, number)) if number else self.groups.get(address)
         if group is None:
             return []
         self.islands.adopt(group.key, *pairs_and_ports(links))
         group.tree_version = self.covers.adopted(group, tree_version, list(self.islands.trees(group.key)))
+        if apart or group.apart:
+            self.covers.adopt_apart(group, apart, self.routers.of_group(address, group.senders))
         group.left_links = group.unconfirmed = None
         return self.refresh(group, (), now, Urgency.BULK, way=Way.RESTORED)
 
@@ -305,7 +310,8 @@ class GroupPlane:
             group = Group(address, cookie, 0, versions is not None)
             group.old_versions = versions
         group.is_out = not group.held and self.starts_out is not None and self.starts_out(address)
-        self.rules.set_queue(group)
+        if self.rules.queue_of_group is not None or group.queue_id is not None:
+            self.rules.set_queue(group)
         self.groups[address] = group
         if self.aliases.is_used:
             self.aliases.touch(address)
@@ -355,13 +361,13 @@ class GroupPlane:
         return self._installer.change((edits,), now, 0.0, urgency)
 
     def _put_host_ports(
-        self, group: Group, dpid: int, host_ports: tuple[int, ...], now: float, urgency: Urgency
+        self, group: Group, dpid: int, host_ports: tuple[int, ...], now: float, urgency: Urgency, timed: bool = False
     ) -> list[Effect]:
         """Give a switch that did nothing for a group the one entry for its host ports."""
         group.duties[dpid] = duty = common_duty(group.tree_version, (), host_ports)
         rule = self.rules.default(group, dpid, duty.channels[0])
         group.rules[dpid] = (rule,)
-        return self._installer.put(((dpid, rule),), now, urgency)
+        return self._installer.put(((dpid, rule),), now, urgency, is_timed=timed)
 
     def _graft(self, group: Group, change: Change, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         """Serve the first member at a switch by what its own way needs, as far as that tells.
@@ -421,9 +427,9 @@ class GroupPlane:
     ) -> list[Effect]:
         """Compile a group again and send the difference, make before break; all counts anew without a change.
 
-        Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. Of a
-        group that comes in what it `needs` may be known already; new senders' entries come `pause_s` after the rest.
-        The `way` to the new entries follows from `changes` where it is None.
+        Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. What
+        a group `needs` is known of one that comes in: new senders' entries wait for the rest, however late a switch
+        is. They come `pause_s` after it. The `way` to the new entries follows from `changes` where it is None.
         """
         if group.held:
             self._end_if_empty(group)
@@ -431,29 +437,39 @@ class GroupPlane:
         is_anew = not changes
         changes = self.islands.followed(group.key, changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
+        if group.is_out and group.is_nowhere():
+            self._end_if_empty(group)
+            return []
         unconfirmed = group.unconfirmed or set()
         trees = list(self.islands.trees(group.key))
+        is_parted = group.apart is not None
+        is_left = is_parted and self.covers.leave_apart(group, self.routers.of_group(group.address, group.senders))
         way = way or self.transitions.choose(group, trees, changes, self.forest.loads, now)
+        if is_left and way is Way.IN_PLACE:
+            way = self.transitions.anew(group)
         effects: list[Effect] = []
         is_local = local is not None and way is Way.IN_PLACE
         duties = self._locally(group, changes[0] or Change(group.key), *local) if is_local else None  # type: ignore[misc]
         if duties is None:
             known = needs.duties if needs is not None else None
-            all_duties = duties_out(group) if group.is_out else known or self.supported(group, effects)
+            all_duties = duties_out(group) if group.is_out else known or self.tree_duties.of(group, effects)
             if not is_anew and way is not Way.INTERRUPTED:
                 duties = changed_duties(group.duties, all_duties)
             else:
                 duties = {**dict.fromkeys(group.duties), **all_duties}
-        edits = StagedEdits(group, way, unconfirmed, self.shared, now)
+        edits = StagedEdits(group, way, unconfirmed, self.shared, is_parted, now)
         for dpid in sorted(duties):
             duty = duties[dpid]
             after = {} if duty is None else needs.rules[dpid] if needs else self.rules.lower(group, dpid, duty)
             edits.switch(dpid, by_key(group.rules.get(dpid, ())), after)
             group.set_duty(dpid, duty, tuple(after.values()))
+        if group.arrives and way is Way.IN_PLACE:
+            group.arrives = edits.wait_for_rest(self._installer)
         self.transitions.note(group, way is Way.BESIDE, unconfirmed, edits.all_puts(), edits.removes)
         self._end_if_empty(group)
         if stages := edits.stages():
-            effects += self._installer.change(stages, now, max(pause_s, edits.drain_s), urgency)
+            drain_s, is_patient = max(pause_s, edits.drain_s), needs is not None or group.arrives
+            effects += self._installer.change(stages, now, drain_s, urgency, is_patient=is_patient)
         return effects
 
     def move_aside(self, group: Group, now: float, *, shared: bool) -> list[Effect]:
@@ -473,28 +489,3 @@ class GroupPlane:
                 self.ended(group.address)
         if group.unconfirmed is not None and not group.number:
             self._ended.remember(group)
-
-    def supported(self, group: Group, effects: list[Effect]) -> dict[int, GroupDuty]:
-        """Return what each switch is to do with a group that is in; where one cannot, it is refused whole."""
-        trees: list[Tree | Cover] = list(self.islands.trees(group.key))
-        port = port_of(trees, None, self.forest.graph, self.forest.loads)  # type: ignore[arg-type]
-        cover = self.covers.of(group)
-        if cover is not None:
-            trees, port = [cover], cover.port
-        duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
-        duties, reason = where_supported(group, duties, self._ofp_versions)
-        if reason is not None and group.unsupported is None:
-            effects.append(not_served(group.address, reason))
-        if reason != group.unsupported:
-            group.unsupported = reason
-            self._changed(group.address)
-        if cover is not None:
-            return cover.duties(group.tree_version, duties)
-        return self.shared_duties(group, duties) if shares(group.tree_version) and not reason else dict(duties)
-
-    def shared_duties(self, group: Group, duties: Mapping[int, GroupDuty]) -> dict[int, GroupDuty]:
-        """Return what switches do that share the entries of a group where they can; one in a queue shares none."""
-        trees = () if group.queue_id is not None else list(self.islands.trees(group.key))
-        port = port_of(trees, None, self.forest.graph, self.forest.loads)
-        near = {dpid: nodes for tree in trees for dpid, nodes in tree.adjacent.items()}
-        return shared_duties(duties, near, port, self._speaking_1_3)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@
 | `label/DPID/PORT/KEY` | labels that operators gave, of switches with port 0 | decision |
 | `address/POOL/NAME` | addresses of pools that are taken | decision |
 | `maintenance`, `maintenance-switch/DPID` | a campaign, and where its switches are | decision |
-| `tree/GROUP` | the tree and its version, a choice by the loads of its time; whether the group is out | decision |
+| `tree/GROUP` | its tree and version, a choice by the loads of its time; if it is out; channels apart | decision |
 | `alias/GROUP/NUMBER` | the same of a further tree | decision |
 | `cover/NUMBER` | a covering tree | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
@@ -111,9 +111,10 @@ class MulticastJournal:
     def trees_known(self, groups: Iterable[RestoredGroup]) -> None:
         """Take note of the trees that the log has, so that others are written."""
         for group in groups:
-            self._trees_written[group.address] = hash((group.tree_version, group.links, group.is_out))
-            for number, tree_version, links, _ in group.aliases:
-                self._aliases_written.setdefault(group.address, {})[number] = hash((tree_version, links))
+            self._trees_written[group.address] = hash((group.tree_version, group.links, group.is_out, group.apart))
+            for alias in group.aliases:
+                written = self._aliases_written.setdefault(group.address, {})
+                written[alias.number] = hash((alias.tree_version, alias.links))
 
     def tree_links(self, address: bytes, number: int = 0) -> tuple[tuple[Any, ...], ...]:
         """Return the links of a group's tree, or of an alias, as they are; none where there is none."""
@@ -251,15 +252,15 @@ class MulticastJournal:
     def _tree_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entry of a group's tree where it is another one than was written last."""
         tree = self._tree_of(address)
-        is_out = tree is not None and self._plane.groups[address].is_out
-        if tree is None or (tree == _UNCHOSEN and not is_out):
+        is_out, apart = self._state_of(address)
+        if tree is None or (tree == _UNCHOSEN and not is_out and not apart):
             had = self._trees_written.pop(address, None) is not None
             return [LogEntry(LogEntryKind.DECISION, f"tree/{format_ip(address)}", None)] if had else []
-        written = hash((*tree, is_out))
+        written = hash((*tree, is_out, apart))
         if self._trees_written.get(address) == written:
             return []
         self._trees_written[address] = written
-        text = _tree_text(address, *tree, is_out=is_out)
+        text = _tree_text(address, *tree, is_out=is_out, apart=apart)
         return [LogEntry(LogEntryKind.DECISION, f"tree/{format_ip(address)}", text)]
 
     def _alias_entries(self, address: bytes) -> list[LogEntry]:
@@ -335,6 +336,13 @@ class MulticastJournal:
         links = tuple([link for tree in trees if tree.parent for link in links_of(tree, self._plane.forest.loads)])
         return group.tree_version, links
 
+    def _state_of(self, address: bytes) -> tuple[bool, tuple[tuple[bytes, int], ...]]:
+        """Tell whether a group is out, and return the covering trees of channels that are under one by themselves."""
+        group = self._plane.groups.get(address)
+        if group is None:
+            return False, ()
+        return group.is_out, tuple(sorted(group.apart.items())) if group.apart is not None else ()
+
     def _heard_text(self, name: str, address: bytes, dpid: int, now: float) -> str | None:
         """Return the value of what is known of a group at a switch as it is, None where that is nothing."""
         group = self._plane.groups.get(address)
@@ -368,8 +376,8 @@ class MulticastJournal:
     def group_values(self, address: bytes, now: float) -> list[Record]:
         """Return all values of a group as they are, that of its tree first."""
         tree = self._tree_of(address)
-        is_out = tree is not None and self._plane.groups[address].is_out
-        texts = [None if tree is None else _tree_text(address, *tree, is_out=is_out)]
+        is_out, apart = self._state_of(address)
+        texts = [None if tree is None else _tree_text(address, *tree, is_out=is_out, apart=apart)]
         for number in self._numbers(address):
             alias = self._tree_of(address, number)
             texts.append(None if alias is None else _tree_text(address, *alias, number))
@@ -378,11 +386,19 @@ class MulticastJournal:
 
 
 def _tree_text(
-    address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]], number: int = 0, *, is_out: bool = False
+    address: bytes,
+    tree_version: int,
+    links: Iterable[tuple[Any, ...]],
+    number: int = 0,
+    *,
+    is_out: bool = False,
+    apart: Iterable[tuple[bytes, int]] = (),
 ) -> str:
     ends = ",".join([f"[{link[0]},{link[1]}]" if len(link) == 2 else str([*link]) for link in links])
     alias = f'"number":{number},' if number else ""
     out = ',"out":true' if is_out else ""
+    if channels := ",".join([f'["{format_ip(source)}",{cover}]' for source, cover in apart]):
+        out += f',"apart":[{channels}]'
     return f'{{"group":"{format_ip(address)}",{alias}"tree_version":{tree_version},"links":[{ends}]{out}}}'
 
 
@@ -393,7 +409,11 @@ def cover_key(number: int) -> str:
 
 def _cover_entry(covers: Covers, number: int) -> LogEntry:
     cover = covers.trees.get(number)
-    value = None if cover is None else {"number": number, "links": [list(link) for link in cover.links]}
+    value: dict[str, object] | None = None
+    if cover is not None:
+        value = {"number": number, "links": [list(link) for link in cover.links]}
+        if cover.queue_id is not None:
+            value["queue"] = cover.queue_id
     return LogEntry.of_record(LogEntryKind.DECISION, cover_key(number), value)
 
 

@@ -26,12 +26,14 @@ JOURNAL_FIELDS: Mapping[str, KnownFields] = {
     "label": KnownFields(_names("dpid port_no key value")),
     "address": KnownFields(_names("pool name address")),
     "maintenance": KnownFields(_names("order runner groups state phase failures", *MaintenanceOrder._fields)),
-    "maintenance-switch": KnownFields(_names("dpid group step failed_at reason claimed hosts away links took_s")),
+    "maintenance-switch": KnownFields(
+        _names("dpid group step failed_at reason claimed hosts away links took_s errors")
+    ),
     "switch": KnownFields(_names("dpid ofp_version edge_ports trunk_ports")),
     "link": KnownFields(_names("ends capacity_bps")),
     "routers": KnownFields(_names(f"records {_ROUTERS}"), _ROUTER_KINDS),
     "vlan-routers": KnownFields(_names(f"vlan records {_ROUTERS}"), _ROUTER_KINDS),
-    "tree": KnownFields(_names("group tree_version links out")),
+    "tree": KnownFields(_names("group tree_version links out apart")),
     "alias": KnownFields(_names("group number tree_version links out")),
     "heard": KnownFields(
         _names(

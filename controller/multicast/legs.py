@@ -12,7 +12,7 @@ from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.group import SenderKey
 from controller.multicast.registered import RegisteredGroups
-from controller.wire.addresses import is_link_scope_group
+from controller.wire.addresses import LINK_SCOPE_BYTES, is_link_scope_group
 from topology.aggregations import Place, chosen
 from topology.live import LiveFabric
 
@@ -92,10 +92,11 @@ class MemberLegs:
         self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency = Urgency.PROMPT
     ) -> None:
         """Follow what the members known by a port want of a group now; None: nothing any more."""
-        home = self._fabric.aggregations.homes.get(place)
-        if home is None:
+        homes = self._fabric.aggregations.homes
+        if place not in homes:
             self._put(place, group, interest, now, urgency)
             return
+        home = homes[place]
         if interest is not None:
             self._wanted.setdefault(group, {})[home] = interest
         elif home in self._wanted.get(group, ()):
@@ -173,8 +174,9 @@ class MemberLegs:
         return before if before in working else chosen(group, working)
 
     def _put(self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency) -> None:
-        if not is_link_scope_group(group):
-            effects = self._registered.interest_changed(*place, group, interest, now, urgency)
+        if group[0] not in LINK_SCOPE_BYTES or not is_link_scope_group(group):
+            dpid, port_no = place
+            effects = self._registered.interest_changed(dpid, port_no, group, interest, now, urgency)
             if effects:
                 self._perform(effects)
         elif not domain_of(group):

@@ -9,7 +9,7 @@ from typing import Any
 from controller.admission.host import Decision
 from controller.config.policy import Role
 from controller.datapath.lanes import Urgency
-from controller.kernel.domains import family_of, in_domain
+from controller.kernel.domains import SUFFIXES, family_of, in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import (
     ANY_SOURCE,
@@ -66,7 +66,6 @@ class MembershipEffects:
         self._vlan_ports = vlan_ports
         self._plane = plane
         self._memberships = memberships
-        self._names, self._vlan_names = memberships.names, memberships.names.of_vlans
         self._static = static
         self._legs = legs
         self._senders = senders
@@ -83,9 +82,7 @@ class MembershipEffects:
             kind = type(effect)
             if kind is InterestChanged:
                 dpid, port_no, address, interest = effect
-                group = address
-                if vlan_id:
-                    group = self._vlan_names[vlan_id].get(address) or self._names.name(address, vlan_id)
+                group = address + SUFFIXES[vlan_id] if vlan_id else address
                 served = self._static.served
                 if served and (dpid, port_no, group) in served:
                     interest = ANY_SOURCE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from controller.kernel.deadlines import Deadlines
-from controller.kernel.domains import DomainNames, address_of, domain_of, in_domain
+from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.membership.core import MembershipCore
 from controller.membership.events import Member, MembershipEffect
 
@@ -26,10 +26,9 @@ class Memberships:
     when it is asked for.
     """
 
-    def __init__(self, own: MembershipCore, make: Callable[[int], MembershipCore], names: DomainNames) -> None:
+    def __init__(self, own: MembershipCore, make: Callable[[int], MembershipCore]) -> None:
         self.own = own
         self._make = make
-        self.names = names
         self.of_vlans: dict[int, MembershipCore] = {}
         self._due: Deadlines[int] = Deadlines()
         self.touched: dict[int, None] = {}

@@ -117,7 +117,7 @@ class PolicyFollower:
         before, self._in_force.policy = self._in_force.policy, policy
         limits, multicast = policy.limits, policy.multicast
         reworded = self._gate.replace(policy, self._reconsideration.concern.add(before, policy))
-        marks_otherwise = self._gate.marks.replace(marking_of(policy))
+        marks_otherwise = self._gate.mark_by(marking_of(policy))
         if marks_otherwise:
             self._reconsideration.concern.add_role(Role.SENDER)
         self._installer.use_policy(policy.check.interval_s, policy.edits)
@@ -129,6 +129,7 @@ class PolicyFollower:
         if self._aliases.trees.is_used is not had_aliases:
             self._follow_use_of_aliases(now)
         self._swapping.use(policy.overcommit, policy.tenants, now)
+        self._perform(self._swapping.questions.ask_all(now))
         self._set_membership(before, reworded, now)
         self._senders.set_limits(
             limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s

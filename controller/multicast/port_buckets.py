@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from controller.kernel.ports import End
 
+_ROUNDING = 1e-3
+"""The share of a token that a bucket may lack of one, since sums of times are rounded."""
+
 
 class PortBuckets:
     """A token bucket per (datapath, port), and until when a port that overdrew it is cut off.
@@ -16,7 +19,7 @@ class PortBuckets:
 
     def __init__(self, rate_per_s: float, burst: float) -> None:
         self.set_rate(rate_per_s, burst)
-        self._levels: dict[End, tuple[float, float]] = {}
+        self._full_at_s: dict[End, float] = {}
         self._cut_off: dict[End, float] = {}
 
     def set_rate(self, rate_per_s: float, burst: float) -> None:
@@ -25,18 +28,20 @@ class PortBuckets:
             raise ValueError(f"rate_per_s {rate_per_s} and burst {burst} must be positive")
         self.rate_per_s = rate_per_s
         self.burst = burst
+        self._token_s, self._slack_s = 1.0 / rate_per_s, (burst - 1.0 + _ROUNDING) / rate_per_s
 
     def take(self, dpid: int, port_no: int, now: float) -> bool:
-        """Take one token of a port; False where it has none left."""
-        place, burst = (dpid, port_no), self.burst
-        known = self._levels.get(place)
-        level = burst if known is None else known[0] + (now - known[1]) * self.rate_per_s
-        if level > burst:
-            level = burst
-        if level < 1.0:
-            self._levels[place] = (level, now)
+        """Take one token of a port; False where it has none left.
+
+        What is kept of a bucket is when it is full again, which says how many tokens it lacks.
+        """
+        place = (dpid, port_no)
+        full_at_s = self._full_at_s.get(place, now)
+        if full_at_s < now:
+            full_at_s = now
+        if full_at_s - now > self._slack_s:
             return False
-        self._levels[place] = (level - 1.0, now)
+        self._full_at_s[place] = full_at_s + self._token_s
         return True
 
     def cut_off(self, dpid: int, port_no: int, now: float, seconds: float) -> bool:
@@ -48,5 +53,5 @@ class PortBuckets:
 
     def forget(self, dpid: int, port_no: int) -> None:
         """Drop what is known of a port that is gone."""
-        self._levels.pop((dpid, port_no), None)
+        self._full_at_s.pop((dpid, port_no), None)
         self._cut_off.pop((dpid, port_no), None)

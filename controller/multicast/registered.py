@@ -7,8 +7,8 @@ that one tree serves the receivers of all VLANs, and one copy crosses each of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from controller.config.registrations import Registration, Registrations
 from controller.datapath.lanes import Urgency
@@ -18,6 +18,9 @@ from controller.kernel.oifs import HIGHEST_PORT, oif_in, port_of_oif, vlan_of_oi
 from controller.membership.events import Interest
 from controller.multicast.group import Group
 from controller.multicast.groups import GroupPlane
+
+ApplyInterest: TypeAlias = Callable[[int, int, bytes, Interest | None, float, Urgency], list[Effect]]
+"""Takes a switch and a port, a group, what is wanted of it there, the time and how urgent it is."""
 
 
 class Moved(NamedTuple):
@@ -32,9 +35,15 @@ class RegisteredGroups:
     """Says which group receivers get, and has its interests follow theirs; `is_used` where any VLAN is registered."""
 
     def __init__(self, registrations: Registrations, plane: GroupPlane) -> None:
-        self.is_used = registrations.is_used
-        self._registrations = registrations
         self._plane = plane
+        self._go_by(registrations)
+
+    def _go_by(self, registrations: Registrations) -> None:
+        self._registrations, self.is_used = registrations, registrations.is_used
+        self.interest_changed: ApplyInterest = (
+            self._interest_changed if registrations.is_used else self._plane.interest_changed
+        )
+        """Applies what the members at one port that ask for a group by name want of it now (None: nothing more)."""
 
     def registration(self, name: bytes) -> Registration | None:
         """Return what gives who asks for a group by `name` that of another VLAN, None where nothing does."""
@@ -51,20 +60,12 @@ class RegisteredGroups:
         else:
             yield from self._registrations.asked_for_as(carrier)
 
-    def interest_changed(
-        self,
-        dpid: int,
-        port_no: int,
-        name: bytes,
-        interest: Interest | None,
-        now: float,
-        urgency: Urgency = Urgency.PROMPT,
+    def _interest_changed(
+        self, dpid: int, port_no: int, name: bytes, interest: Interest | None, now: float, urgency: Urgency
     ) -> list[Effect]:
-        """Apply what the members at one port that ask for a group by `name` want of it now (None: nothing more)."""
-        if self.is_used:
-            carrier = self._registrations.carrier(name)
-            if carrier != name:
-                name, port_no = carrier, oif_in(port_no, domain_of(name))
+        carrier = self._registrations.carrier(name)
+        if carrier != name:
+            name, port_no = carrier, oif_in(port_no, domain_of(name))
         return self._plane.interest_changed(dpid, port_no, name, interest, now, urgency)
 
     # Who asks
@@ -110,8 +111,8 @@ class RegisteredGroups:
         Groups that the change does not concern are not touched. Returns the effects, and what moved, once with the
         carrier of before and once with that of now.
         """
-        before, self._registrations = self._registrations, registrations
-        self.is_used = registrations.is_used
+        before = self._registrations
+        self._go_by(registrations)
         if before == registrations:
             return [], []
         effects: list[Effect] = []
@@ -127,7 +128,7 @@ class RegisteredGroups:
             effects += self._plane.interest_changed(dpid, oif, address, None, now, Urgency.BULK)
             moved[Moved(dpid, name, address)] = None
         for dpid, oif, name, interest, _ in leaving:
-            effects += self.interest_changed(dpid, port_of_oif(oif), name, interest, now)
+            effects += self.interest_changed(dpid, port_of_oif(oif), name, interest, now, Urgency.PROMPT)
             moved[Moved(dpid, name, self.carrier(name))] = None
         return effects, list(moved)
 

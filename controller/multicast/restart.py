@@ -245,19 +245,23 @@ class Restart:
         self._plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
             if is_in_domain(record, vlan_id, self._vlan_ports):
-                effects = self._memberships.of(vlan_id).restore((record,), self.now)
+                with self._swapping.slots.putting_back(self._registered.carrier(address), group.was_served):
+                    effects = self._memberships.of(vlan_id).restore((record,), self.now)
                 self._following_members.apply(effects, self.now, vlan_id=vlan_id)
             yield MEMBER_COST
         for key, sender in group.senders:
             if self._vlan_ports.has(key.dpid, key.port_no, vlan_id):
                 self._perform(self._senders.restore(address, key, sender, self.now))
             yield SENDER_COST
-        self._perform(self._plane.adopt(address, group.links, group.tree_version, self.now))
+        self._perform(self._plane.adopt(address, group.links, group.tree_version, self.now, apart=group.apart))
         for alias in group.aliases:
             self._perform(self._plane.adopt(address, alias.links, alias.tree_version, self.now, alias.number))
         yield GROUP_COST
 
     def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:
-        """Return groups, those first whose members get another one, which so has them before its tree is adopted."""
+        """Return groups, those first whose members get another one, which so has them before its tree is adopted.
+
+        Of either kind those come first that were served, so that they have their slots before who was refused.
+        """
         carrier = self._registered.carrier
-        return sorted(groups, key=lambda group: carrier(group.address) == group.address)
+        return sorted(groups, key=lambda group: (carrier(group.address) == group.address, not group.was_served))

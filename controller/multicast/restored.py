@@ -12,7 +12,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.log import LogEntry
 from controller.maintenance.model import read_campaign, read_work
 from controller.multicast.address_pools import TakenAddress
-from controller.multicast.covers import CoverLink
+from controller.multicast.covers import Cover, cover_with
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator_settings import (
     OperatorLabel,
@@ -43,13 +43,15 @@ _NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
 class RestoredTree(NamedTuple):
     """A tree of a group as an earlier run left it; `links` as those of the group, `number` 0 for the group's own.
 
-    `is_out` tells whether the group had no entries.
+    `is_out` tells whether the group had no entries. `apart` are the sources of channels that were under covering
+    trees by themselves, in their order, with the numbers of these.
     """
 
     number: int
     tree_version: int
     links: tuple[tuple[int, ...], ...]
     is_out: bool = False
+    apart: tuple[tuple[bytes, int], ...] = ()
 
 
 UNCHOSEN_TREE = RestoredTree(0, 0, ())
@@ -60,7 +62,7 @@ class RestoredGroup(NamedTuple):
     """A group as an earlier run left it.
 
     Each of `links` is two switches; one by a cable that had others beside it has the ports at both after them.
-    `is_out` tells whether it had no entries.
+    `is_out` tells whether it had no entries, `apart` is that of its own tree.
     """
 
     address: bytes
@@ -70,6 +72,12 @@ class RestoredGroup(NamedTuple):
     senders: tuple[tuple[SenderKey, Sender], ...]
     aliases: tuple[RestoredTree, ...] = ()
     is_out: bool = False
+    apart: tuple[tuple[bytes, int], ...] = ()
+
+    @property
+    def was_served(self) -> bool:
+        """Whether the earlier run had the group: who joined one that it refused left no tree, and nobody sent."""
+        return self.is_out or bool(self.links or self.tree_version or self.senders)
 
 
 class LoggedSwitch(NamedTuple):
@@ -90,7 +98,7 @@ class LoggedGroup(NamedTuple):
 class Restored(NamedTuple):
     """What an earlier run left: events that lead to its topology, groups, and how much cannot be read.
 
-    `routers` are by VLAN, those of the fabric's own domain under 0. `covers` are covering trees by number.
+    `routers` are by VLAN, those of the fabric's own domain under 0. `covers` are covering trees.
     """
 
     operator: OperatorSettings
@@ -98,7 +106,7 @@ class Restored(NamedTuple):
     routers: Mapping[int, tuple[dict[str, Any], ...]]
     groups: tuple[RestoredGroup, ...]
     faults: int
-    covers: Mapping[int, tuple[CoverLink, ...]] = {}
+    covers: tuple[Cover, ...] = ()
 
 
 class LogReader:
@@ -124,7 +132,7 @@ class LogReader:
         self.fabric = LiveFabric()
         self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
         self.groups: dict[bytes, RestoredGroup] = {}
-        self._covers: dict[int, tuple[CoverLink, ...]] = {}
+        self._covers: list[Cover] = []
         self._static: list[tuple[int, int, bytes]] = []
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
@@ -179,7 +187,7 @@ class LogReader:
         wanted = [*asked_for, *map(carrier, asked_for)]
         wanted += (carrier(group.address) for group in self.groups.values() if group.members)
         restored = restored_of(operator, self.fabric, self.routers, self.groups, self.faults, wanted)
-        return restored._replace(covers=self._covers)
+        return restored._replace(covers=tuple(self._covers))
 
     def _static_member(self, value: Record) -> None:
         self._static.append(read_static_member(value["dpid"], value["port_no"], value["group"]))
@@ -226,7 +234,9 @@ class LogReader:
     def _tree(self, value: Record) -> None:
         address, tree = read_tree(value)
         known = self._known(address)
-        self.groups[address] = known._replace(tree_version=tree.tree_version, links=tree.links, is_out=tree.is_out)
+        self.groups[address] = known._replace(
+            tree_version=tree.tree_version, links=tree.links, is_out=tree.is_out, apart=tree.apart
+        )
 
     def _alias(self, value: Record) -> None:
         address, alias = read_alias(value)
@@ -235,8 +245,7 @@ class LogReader:
         self.groups[address] = known._replace(aliases=(*others, alias))
 
     def _cover(self, value: Record) -> None:
-        number, links = read_cover(value)
-        self._covers[number] = links
+        self._covers.append(read_cover(value))
 
     def _heard(self, value: Record) -> None:
         address, heard = read_heard(value)
@@ -336,16 +345,21 @@ def read_tree(value: Record, number: int = 0) -> tuple[bytes, RestoredTree]:
     version = int(value["tree_version"])
     if number or not COVERED_VERSIONS < version <= COVERED_VERSIONS + HIGHEST_COVER:
         version %= 2 * TREE_VERSIONS
-    return _group(value), RestoredTree(number, version, links, is_out)
+    apart = sorted((parse_ip(source), int(cover)) for source, cover in value.get("apart", ()))
+    if any(not 1 <= cover <= HIGHEST_COVER for _, cover in apart):
+        raise ValueError("no covering tree")
+    return _group(value), RestoredTree(number, version, links, is_out, tuple(apart))
 
 
-def read_cover(value: Record) -> tuple[int, tuple[CoverLink, ...]]:
-    """Return the number and the links of a covering tree; ValueError where there can be none."""
+def read_cover(value: Record) -> Cover:
+    """Return a covering tree; ValueError where there can be none."""
     number = int(value["number"])
     u_v_ports = [tuple(map(int, link)) for link in value["links"]]
     if not 1 <= number <= HIGHEST_COVER or not u_v_ports or holds_cycle(frozenset(link[:2]) for link in u_v_ports):
         raise ValueError("no covering tree")
-    return number, tuple((u, v, u_port, v_port) for u, v, u_port, v_port in u_v_ports)
+    queue_id = value.get("queue")
+    links = tuple((u, v, u_port, v_port) for u, v, u_port, v_port in u_v_ports)
+    return cover_with(number, links, None if queue_id is None else int(queue_id))
 
 
 def read_alias(value: Record) -> tuple[bytes, RestoredTree]:

@@ -50,6 +50,10 @@ class Room:
     def promise(self, group: bytes) -> None:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
         trees, promised, giving_way = self._plane.forest.trees, self._promised, self._giving_way
+        if not (giving_way or self._sending or self._receiving) and len(trees) + len(promised) < self.bound:
+            if group not in trees:
+                promised.add(group)
+            return
         if group in promised or (group in trees and group not in giving_way):
             return
         if len(trees) + len(promised) >= self.bound and (unheard := self._enough_unheard()) is not None:

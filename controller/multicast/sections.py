@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 from controller.config.policy import DEFAULT_RULE, Policy
@@ -40,7 +39,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
-from topology.graph import NodeKind
+from topology.graph import NodeKind, tier_of
 from topology.live import LiveFabric
 
 COMPARE_INTERVAL_S = 1.0
@@ -54,9 +53,6 @@ CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-time
 
 INFORMING = frozenset({"fabric-joined", "alias-moved", "alias-returned"})
 """Notices of what is nothing to worry about."""
-
-LEVEL_TIERS = MappingProxyType({1: NodeKind.TOR, 2: NodeKind.AGGREGATION})
-"""The tiers by level, 1 being next to the servers; what is above is the core."""
 
 QUERIERS = "queriers"
 STATUS = "status"
@@ -371,9 +367,10 @@ class MulticastSections:
         graph, shown = self._fabric.graph, self._shown.get(dpid)
         if shown is not None and (dpid not in graph or not graph.neighbours(dpid)):
             return shown["level"], shown["tier"]
-        level = graph.level(dpid) if dpid in graph else None
-        known = self._has_tors and level is not None
-        return level, (LEVEL_TIERS.get(level or 0, NodeKind.CORE) if known else NodeKind.SWITCH).value
+        if dpid not in graph:
+            return None, NodeKind.SWITCH.value
+        level = graph.level(dpid)
+        return level, tier_of(level, self._has_tors).value
 
     def _cables(self) -> set[Cable]:
         return {(link.u, link.u_port, link.v, link.v_port) for link in self._fabric.graph.links()}  # type: ignore[misc]

@@ -107,12 +107,13 @@ class SenderTable:
     def data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float) -> list[Effect]:
         """Take a packet to a group that no flow entry of its port knew."""
         key = SenderKey(dpid, port_no, data.eth_src, data.source)
-        if self._swapping.is_used and (sender := self._known_out(data.group, key)) is not None:
+        is_sound = frame[:6] == group_mac(data.group)
+        if is_sound and self._swapping.is_used and (sender := self._known(data.group, key)) is not None:
             return self._fault(data, key, frame, sender, now)
         if not self._buckets.take(dpid, port_no, now):
             self.counters["unknown-packets-over-limit"] += 1
             return self._penalise(dpid, port_no, data.family, now, "more packets of unknown senders than its limit")
-        if frame[:6] != group_mac(data.group):
+        if not is_sound:
             self.counters["data-mac-mismatch"] += 1
             return []
         group = self._plane.groups.get(data.group)
@@ -135,15 +136,15 @@ class SenderTable:
             effects += self._swapping.fault(data.group, now)
         return effects
 
-    def _known_out(self, group: bytes, key: SenderKey) -> Sender | None:
-        """Return a sender that is known and admitted, and whose group is out of the tables; None for others."""
+    def _known(self, group: bytes, key: SenderKey) -> Sender | None:
+        """Return a sender that is known and admitted, to a group that switches may forward; None for others."""
         known = self._plane.groups.get(group)
-        sender = known.senders.get(key) if known is not None and known.is_out else None
+        sender = known.senders.get(key) if known is not None and known.unsupported is None else None
         return sender if sender is not None and sender.admitted else None
 
     def _fault(self, data: Data, key: SenderKey, frame: bytes, sender: Sender, now: float) -> list[Effect]:
-        """Hand on a packet to a group that is out of the tables, within a budget of its own; the group comes in."""
-        if frame[:6] != group_mac(data.group) or not self._swapping.may_carry(key.dpid, data.group, now):
+        """Hand on a packet to a group that is out of the tables, or on its way in, within a budget of its own."""
+        if not self._swapping.may_carry(key.dpid, data.group, now):
             return []
         sender.seen_s = now
         return self._relay(data, key.dpid, key.port_no, frame, sender) + self._swapping.fault(data.group, now)
@@ -405,7 +406,7 @@ class SenderTable:
             return []
         self._next_poll_s = now + COUNTER_INTERVAL_S
         if self._polls.are_open:
-            self._swapping.readings.told()
+            self._swapping.readings.told(self._polls.round_s, self._polls.late(self._by_port))
         self._swapping.readings.asked(now)
         effects: list[Effect] = []
         old = [entry for entry in self._entries() if self._is_silent(*entry)]
@@ -414,7 +415,7 @@ class SenderTable:
         cookie = MULTICAST_TAG << 48 | SENDER_COOKIE_BIT
         mask = 0xFFFF << 48 | SENDER_COOKIE_BIT
         dpids = {dpid for dpid, _ in self._by_port}
-        self._polls.keep(dpids)
+        self._polls.begin(dpids, now)
         for dpid in sorted(dpids):
             request = self._installer.read_flows(dpid, cookie, mask) if self._polls.may_ask(dpid, now) else None
             if request is not None:
@@ -444,6 +445,7 @@ class SenderTable:
             match = entry.rule.key.match
             port_no, mac, address, to = match.in_port, match.eth_src, match.ip_src, match.ip_dst
             if entry.byte_count is None or port_no is None or mac is None or address is None or to is None:
+                news = self._plane.aliases.flows.counted(event.dpid, entry, now) or news
                 continue
             to = in_domain(to, self._vlan_ports.domain_of_sender(event.dpid, entry.rule.key))
             group = self._plane.groups.get(to)
@@ -451,25 +453,23 @@ class SenderTable:
             if group is None or sender is None:
                 continue
             if not group.is_out:
-                self._count(group, sender, entry.packet_count or 0, event.dpid)
+                self._count(group, sender, entry.packet_count or 0, event.dpid, now)
             before_bps = sender.rate_bps
             if self._measure(sender, CounterReading(now, entry.duration_s, entry.byte_count)):
                 news = True
                 self._plane.sender_measured(to, event.dpid)
             elif round(sender.rate_bps) != round(before_bps):
-                self._plane.sender_rated(to)
+                self._plane.changed(to)
         if not reply.more:
             self._polls.answered(event.dpid, whole=reply.fault is None)
             if not self._polls.are_open:
-                self._swapping.readings.told()
+                self._swapping.readings.told(self._polls.round_s, self._polls.late(self._by_port))
         return news
 
-    def _count(self, group: Group, sender: Sender, packet_count: int, dpid: int) -> None:
+    def _count(self, group: Group, sender: Sender, packet_count: int, dpid: int, now: float) -> None:
         """Have it known how many packets of a group came to a switch since its senders were read last."""
         if self._swapping.is_used:
-            new = packet_count - sender.packet_count
-            self._swapping.readings.counted(group.address, new if new >= 0 else packet_count, dpid)
-            sender.packet_count = packet_count
+            self._swapping.readings.counted(group.address, sender, packet_count, dpid, now)
 
     def owns_poll(self, event: FlowStatsReceived) -> bool:
         """Tell whether a statistics reply answers this table's own request."""

@@ -51,6 +51,6 @@ class Sharing:
         """Tell whether a switch would have an entry less of a group, and its tables have room for all of it twice."""
         if group.is_out or group.held or group.trees is not None or group.unsupported is not None:
             return False
-        duties = self._plane.shared_duties(group, group.duties)
+        duties = self._plane.tree_duties.shared(group, group.duties)
         has_core = any(isinstance(duty, SharedDuty) for duty in duties.values())
         return has_core and all(self._room(table) >= count for table, count in entries_of(group.rules).items())

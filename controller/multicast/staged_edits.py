@@ -21,6 +21,8 @@ from controller.rules.plans import DRAIN_S
 class StagedEdits:
     """Takes in switch by switch what a group has there and what it shall have.
 
+    It `is_parted` where channels of it are, or have been, under covering trees by themselves.
+
     Where switches share entries, what they go by stands before others write it into packets. It does not go here:
     `SharedEntries` tells when.
 
@@ -36,6 +38,7 @@ class StagedEdits:
         way: Way,
         unconfirmed: AbstractSet[tuple[int, FlowKey]],
         shared: SharedEntries,
+        is_parted: bool,
         now: float,
     ) -> None:
         self._now = now
@@ -45,7 +48,7 @@ class StagedEdits:
         self._way = way
         self._unconfirmed = unconfirmed
         self._shared = shared
-        self._shares = shares(group.tree_version)
+        self._shares = shares(group.tree_version) or is_parted
         self._is_staged = self._shares and way is Way.IN_PLACE
         self._changing: Stage = []
         self._entering: Stage = []
@@ -76,6 +79,20 @@ class StagedEdits:
                 self._shared.give_up(dpid, key, self._group.key, self._now)
             else:
                 self.removes.append((dpid, Remove(key)))
+
+    def wait_for_rest(self, installer: Installer) -> bool:
+        """Have senders enter once switches have confirmed what the group has beside; tell whether some have not."""
+        if not self._entering:
+            return True
+        added = {(dpid, edit.rule.key) for dpid, edit in self.all_puts() if type(edit) is Put}
+        rest = [
+            (dpid, rule)
+            for dpid, rules in sorted(self._group.rules.items())
+            for rule in rules
+            if not rule.cookie & SENDER_COOKIE_BIT and not installer.is_confirmed(dpid, rule.key)
+        ]
+        self._puts += [(dpid, Put(rule)) for dpid, rule in rest if (dpid, rule.key) not in added]
+        return bool(rest)
 
     def _drop_first(self, dpid: int, rule: FlowEntry, old: FlowEntry | None) -> None:
         """Have a switch drop what it would send otherwise, until all others do so: addresses tell of ports beyond."""

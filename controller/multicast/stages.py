@@ -27,6 +27,7 @@ from controller.multicast.findings import Findings
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_schedule import FloodSchedule
 from controller.multicast.following import Following
+from controller.multicast.found_swaps import FoundSwaps
 from controller.multicast.frames import MulticastIntake
 from controller.multicast.gate import Gate
 from controller.multicast.group_changes import GroupChanges
@@ -61,6 +62,7 @@ from controller.multicast.settings import LoadedPolicy, forest_of, membership_li
 from controller.multicast.stale_versions import StaleVersions
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.status_view import StatusView
+from controller.multicast.swap_slots import SwapSlots
 from controller.multicast.swapping import Swapping
 from controller.multicast.switches import Switches
 from controller.multicast.table_view import TableView
@@ -123,20 +125,25 @@ class MulticastStages:
         reports = self.admission_reports = AdmissionReports(
             self.counters, in_force, self.registered, self.feed.events, self.outbox
         )
-        self.gate = Gate(policy, self.plane, self.registered, self.fabric, reports.audited, reports.group_refused)
+        self.slots = SwapSlots(self.plane, reports.slot_refused)
+        self.gate = Gate(
+            policy, self.plane, self.registered, self.fabric, self.slots, reports.audited, reports.group_refused
+        )
         self.admission = self.gate.admission
         self.aliases = AliasControl(self.plane.aliases, self.plane, self.gate, self.feed.groups)
         self.aliases.use(policy, now)
         self.plane.aliases.changed = self.group_changes.changed
 
-        self.swapping = Swapping(self.plane, self.installer, self.group_changes, self.gate.host)
+        self.swapping = Swapping(self.plane, self.installer, self.group_changes, self.slots, self.gate.host)
         self.swapping.use(policy.overcommit, policy.tenants, now)
         self.installer.listens = partial(_listens, returning, self.swapping)
+        self.found_swaps = FoundSwaps(self.plane, self.installer, self.swapping, self.grace, self.due)
+        self.installer.withholds = self.found_swaps.withheld
 
         # Members and senders
         make_membership = partial(_membership, in_force, self.gate, self.feed, self.fabric)
         self.membership = make_membership(0)
-        self.memberships = Memberships(self.membership, make_membership, self.gate.names)
+        self.memberships = Memberships(self.membership, make_membership)
         self.senders = SenderTable(
             self.plane,
             self.installer,
@@ -196,6 +203,7 @@ class MulticastStages:
         )
         self.waiting = WaitingGroups(
             self.gate.room,
+            self.slots,
             self.registered,
             self.memberships,
             self.senders,

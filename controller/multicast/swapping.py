@@ -16,19 +16,22 @@ from controller.admission.host import HostLike
 from controller.config.overcommit_settings import OFF, Overcommit
 from controller.config.policy import Tenant
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect, Notice, Remove
-from controller.kernel.notices import NoticeLimiter
+from controller.effects import Effect, Remove
 from controller.multicast.carried import CarriedPackets
+from controller.multicast.common_refusals import CommonRefusals
 from controller.multicast.covering import Covering
 from controller.multicast.departures import Departures
+from controller.multicast.full_tables import FullTables
 from controller.multicast.group import Group, SenderKey
 from controller.multicast.group_changes import GroupChanges
 from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
 from controller.multicast.sharing import Sharing
 from controller.multicast.staged_edits import withdrawn
+from controller.multicast.swap_slots import SwapSlots
 from controller.multicast.table_accounts import TableAccounts
 from controller.multicast.table_limits import place_of
+from controller.multicast.table_questions import TableQuestions
 from controller.multicast.table_readings import TableReadings
 from controller.multicast.table_tenants import TableTenants
 from controller.multicast.thrashing import Thrashing
@@ -36,7 +39,6 @@ from controller.rules.compile_shared import shares
 from controller.rules.installer import Installer
 from controller.rules.plans import DRAIN_S
 from controller.rules.timeouts import earliest
-from controller.wire.addresses import format_ip
 
 GROUPS_PER_TURN = 64
 """Groups that are looked at in one turn of the loop."""
@@ -50,9 +52,6 @@ In a storm of joins a group is looked at once for many.
 COUNT_INTERVAL_S = 30.0
 """Between two counts of the entries that stay whatever groups do; those of short tables come at each reading."""
 
-RETRY_FIRST_S, RETRY_LAST_S = 0.5, 30.0
-"""How soon a group that found no room after all is tried again, first and at last."""
-
 
 class Swapping:
     """Brings groups in and out of the tables of a plane's switches, in mode `swap`; else all are in.
@@ -62,7 +61,7 @@ class Swapping:
     is_used
         Whether groups may be out.
     counters
-        `swaps-in`, `swaps-out`; `faults`: packets to groups out, of senders that are known; and of these
+        `swaps-in`, `swaps-out`; `faults`: packets to groups out, or on their way in, of known senders; and of these
         `faults-over-limit` and `carried-over-limit`, which were dropped, and `faults-turned-away`, whose group stays
         out since it sends less than those that would have to leave; `groups-asked`, by `IdleMembers`.
     faults
@@ -71,8 +70,10 @@ class Swapping:
         Tells whether the policy or an operator has a group always sent somewhere, so that it stays in.
     pinned
         Groups that an operator wants in.
-    accounts, readings
-        How full tables are of which groups, and what these send.
+    slots, questions
+        How many groups may be out, and what switches are asked.
+    accounts, readings, departures
+        How full tables are of which groups, what these send, and which are on their way out.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Swapping:
         plane: GroupPlane,
         installer: Installer,
         group_changes: GroupChanges,
+        slots: SwapSlots,
         host_of: Callable[[SenderKey], HostLike],
     ) -> None:
         self.is_used = False
@@ -91,28 +93,27 @@ class Swapping:
         self._named: Sequence[Tenant] = ()
         self._tenants = TableTenants(plane, host_of)
         self._plane = plane
-        self._covers = plane.covers
         self._installer = installer
-        installer.refusals.found_full = self._found_no_room
         self._changes = group_changes
+        self.slots = slots
         self.accounts = TableAccounts(plane, installer, self._settings)
         self.readings = TableReadings(self.accounts)
+        self.questions = TableQuestions(installer, self.accounts, self.readings)
         self._tables = self.accounts.tables
         self._limits = self.accounts.limits
         self._touched: dict[bytes, None] = {}
         self._entering: dict[bytes, None] = {}
-        self._departures = Departures(plane, installer)
+        self.departures = Departures(plane, installer)
         self._restored: dict[bytes, None] = {}
         self._carried = CarriedPackets(self._settings, self.counters)
-        self._retries: dict[bytes, tuple[float, int]] = {}
-        self._limiter = NoticeLimiter()
+        self._full = FullTables(plane, installer, self.accounts, self.out)
+        self._refusals = CommonRefusals(plane, installer)
+        self._out: dict[bytes, None] = {}
         self._settle_s = self._count_s = -inf
-        self._counts_soon = False
-        self._is_refused = False
         self._thrashing = Thrashing()
         self._sharing = Sharing(plane, self._room)
         self.covering = Covering(
-            plane, self.accounts, self._departures, group_changes, self._room, self.out, self.counters
+            plane, self.accounts, self.departures, group_changes, self._room, self.out, self.counters
         )
 
     def use(self, policy: Overcommit, tenants: Sequence[Tenant], now: float) -> None:
@@ -121,16 +122,19 @@ class Swapping:
         if (policy, named) == (self._settings, self._named):
             return
         self._settings, self._named = policy, named
-        self.is_used = self._is_refused = policy.mode != OFF
+        self.slots.use(policy, tenants)
+        self.is_used = policy.mode != OFF
+        self._full.use(self.is_used)
         self._plane.starts_out = self._starts_out if self.is_used else None
         self._plane.ended = self.forget if self.is_used else None
         self._changes.followed_by = self.touch if self.is_used else None
         self.readings.is_used = self.is_used
         self._carried.use(policy)
+        self.questions.use(self.is_used)
         if not self.is_used:
             self.accounts.clear()
             self._sharing.clear()
-            for known in (self._entering, self._restored, self._retries):
+            for known in (self._entering, self._restored):
                 known.clear()
         self.accounts.use(policy)
         self.covering.use(policy)
@@ -146,7 +150,10 @@ class Swapping:
         if address in self._restored:
             del self._restored[address]
             return False
-        return not self._is_pinned(address)
+        if self._is_pinned(address):
+            return False
+        self._out[address] = None
+        return True
 
     def restore(self, address: bytes, is_out: bool) -> None:
         """Have a group of an earlier run begin as it was, or of another controller be as it is there."""
@@ -155,6 +162,9 @@ class Swapping:
         group = self._plane.groups.get(address)
         if group is not None:
             group.is_out = is_out and not self._is_pinned(address)
+            self._out.pop(address, None)
+            if group.is_out:
+                self._out[address] = None
         elif is_out:
             self._restored.pop(address, None)
         else:
@@ -163,22 +173,24 @@ class Swapping:
     def _is_pinned(self, address: bytes) -> bool:
         return address in self.pinned or self.always_in(address)
 
-    def _stays_in(self, group: Group) -> bool:
+    def stays_in(self, group: Group) -> bool:
         """Tell whether a group is not to leave."""
         return group.trees is not None or group.unsupported is not None or self._is_pinned(group.address)
 
     def pin(self, address: bytes, present: bool) -> None:
         """Have a group stay in as an operator wants it, or no longer."""
+        self.pinned.pop(address, None)
         if present:
             self.pinned[address] = None
-        else:
-            self.pinned.pop(address, None)
         if self.is_used and address in self._plane.groups:
             self._touched[address] = None
 
     def touch(self, address: bytes) -> None:
         """Have it looked at what entries a group has now: soon, or where it is in and has ample room when needed."""
-        if (group := self._plane.groups.get(address)) is not None:
+        group = self._plane.groups.get(address)
+        if group is None or not group.interests:
+            self.slots.left(address)
+        if group is not None:
             accounts = self.accounts
             (accounts.behind if accounts.is_ample and not group.is_out else self._touched)[address] = None
 
@@ -191,7 +203,7 @@ class Swapping:
         behind, groups = self.accounts.behind, self._plane.groups
         for address in behind:
             group = groups.get(address)
-            if group is None or address not in self._tables or self._stays_in(group):
+            if group is None or address not in self._tables or self.stays_in(group):
                 self._touched[address] = None
             else:
                 self.accounts.follow(group)
@@ -210,9 +222,8 @@ class Swapping:
         for address in list(islice(self._touched, GROUPS_PER_TURN)):
             self._touched.pop(address, None)
             effects += self._look(address, now)
-        if self._counts_soon and not self._touched:
-            self._counts_soon = False
-            self._limits.count_soon({place_of(table)[0] for table in self._tables.tables})
+        if self._limits.outdated and not self._touched:
+            self._limits.count_outdated()
         is_urgent = self._touched or self._tables.short
         self._settle_s = now + (SETTLE_SOON_S if is_urgent else SETTLE_LATER_S)
         return effects
@@ -222,9 +233,9 @@ class Swapping:
         if group is None or group.held:
             return []
         if group.is_out:
-            if self.is_used and not self._stays_in(group):
+            if self.is_used and not self.stays_in(group):
                 return []
-            return [] if address in self._departures else self._put(group, now)
+            return [] if address in self.departures else self._put(group, now)
         if not self.is_used:
             return self._plane.move_aside(group, now, shared=False) if shares(group.tree_version) else []
         entries = self._account(group, now)
@@ -234,7 +245,7 @@ class Swapping:
 
     def _account(self, group: Group, now: float) -> Mapping[int, int] | None:
         """Note and return what entries a group has that is in; None where it is not to leave."""
-        if not self._stays_in(group):
+        if not self.stays_in(group):
             return self.accounts.account(group, now)
         if group.address in self._tables:
             self._tables.forget(group.address)
@@ -261,7 +272,9 @@ class Swapping:
         self._tables.forget(address)
         self.covering.forget(address)
         self._carried.forget(address)
-        self._retries.pop(address, None)
+        self._full.failed.forget(address)
+        self._out.pop(address, None)
+        self.slots.left(address)
 
     # In
 
@@ -278,7 +291,7 @@ class Swapping:
             return []
         if not self._tables.residence.missed(address, now):
             return []
-        if self._retries.get(address, (-inf, 0))[0] > now:
+        if self._full.failed.waits(address, now):
             return []
         return self._bring_in(group, now)
 
@@ -300,10 +313,14 @@ class Swapping:
         for other in leaving:
             effects += self.out(other, now, Urgency.PROMPT)
         self._tables.came_in(address, entries, now)
-        self._entering[address] = None
-        self.accounts.reserved.update(entries)
         self._thrashing.swapped_in(entries)
-        effects += self._enter(now, {address: needs}) + self._leave_ahead(now)
+        if not self.departures.departing:
+            effects += self._put(group, now, needs)
+        else:
+            self._entering[address] = None
+            self.accounts.reserved.update(entries)
+            effects += self._enter(now, {address: needs})
+        effects += self._leave_ahead(now)
         self.readings.schedule()
         return effects
 
@@ -331,6 +348,13 @@ class Swapping:
             return [], "it is out already" if group.is_out else "it stays in: it is pinned, or has static members"
         return self.out(address, now), None
 
+    def found_in(self, group: Group, needs: Needs, entries: Mapping[int, int], now: float) -> list[Effect]:
+        """Take it that switches hold the entries of a group that was taken to be out; there may be no room left."""
+        self.accounts.know(entries)
+        self._tables.came_in(group.address, entries, now)
+        self._touched[group.address] = None
+        return self._put(group, now, needs)
+
     def _not_asked(self, group: Group | None) -> str | None:
         if not self.is_used:
             return f"overcommit.mode is {OFF}, so that all groups are in"
@@ -341,7 +365,7 @@ class Swapping:
         effects: list[Effect] = []
         for address in list(self._entering):
             entries = self._tables.entries(address)
-            if address in self._departures or any(self._room(table) < count for table, count in entries.items()):
+            if address in self.departures or any(self._room(table) < count for table, count in entries.items()):
                 continue
             del self._entering[address]
             self.accounts.reserved.subtract(entries)
@@ -350,17 +374,23 @@ class Swapping:
 
     def _room(self, table: int) -> int:
         """Return how many entries a table has room for, those that are still on their way out counted as there."""
-        return self._tables.tables[table].free + self.accounts.reserved[table] - self._departures.leaving[table]
+        return self._tables.tables[table].free + self.accounts.reserved[table] - self.departures.leaving[table]
 
     def _put(self, group: Group, now: float, needs: Needs | None = None) -> list[Effect]:
         """Give switches the entries of a group, those of its senders last."""
         group.is_out = False
+        self._out.pop(group.address, None)
         self.counters["swaps-in"] += 1
         self._carried.forget(group.address)
-        pause_s = self._departures.pause_s(group.address, now)
-        effects = self._plane.refresh(group, (), now, needs=needs, pause_s=pause_s)
+        pause_s = self.departures.pause_s(group.address, now)
+        effects: list[Effect] = []
+        if needs is None and self.is_used:
+            needs, _ = self.accounts.needs(group, effects)
+        effects += self._plane.refresh(group, (), now, needs=needs, pause_s=pause_s)
+        group.arrives = True
         self._changes.changed(group.address, now)
-        self._plane.aliases.touch(group.address)
+        if self._plane.aliases.is_used:
+            self._plane.aliases.touch(group.address)
         return effects
 
     # Out
@@ -377,15 +407,16 @@ class Swapping:
             return []
         group = self._plane.groups[address]
         group.is_out = True
+        self._out[address] = None
         for sender in group.senders.values():
             sender.packet_count = 0
         self.counters["swaps-out"] += 1
         stages = withdrawn(group, self._plane.rules, self._plane.shared, self._installer, now)
         keys = {(dpid, edit.key) for stage in stages for dpid, edit in stage if type(edit) is Remove}
-        self._departures.begin(group, entries, keys, now)
+        self.departures.begin(group, entries, keys, now)
         self.covering.left(group)
         self._plane.transitions.note(group, False, group.unconfirmed or set(), [], [e for s in stages for e in s])
-        effects = self._installer.change(stages, now, DRAIN_S, urgency)
+        effects = self._installer.change(stages, now, DRAIN_S, urgency, is_patient=True)
         self._changes.changed(address, now)
         return effects
 
@@ -399,49 +430,17 @@ class Swapping:
     def switch_connected(self, dpid: int) -> None:
         """Take it that a switch may be another one than it was."""
         if self.is_used:
-            self._limits.forget(dpid)
-            self._limits.count_soon((dpid,))
-            self.accounts.set_capacities(table for table in self._tables.tables if place_of(table)[0] == dpid)
-
-    def _found_no_room(self) -> None:
-        """Take it that a switch refused an entry for want of room."""
-        self._is_refused = self.is_used
+            self.accounts.switch_connected(dpid)
+            self.questions.connected(dpid)
 
     def _look_for_full(self, now: float) -> list[Effect]:
-        """Follow switches that refused entries for want of room: groups that they refused go out and wait."""
-        self._is_refused = False
+        """Follow switches that refused entries for want of room."""
         self.catch_up()
-        return [effect for dpid in self._installer.full_switches() for effect in self._found_full(dpid, now)]
-
-    def _found_full(self, dpid: int, now: float) -> list[Effect]:
-        refused = set(self._installer.without_room(dpid))
-        self._limits.refused(dpid, {key.table for key in refused})
-        self.readings.schedule()
-        self._limits.count_soon((dpid,))
-        self.accounts.count()
-        effects: list[Effect] = []
-        for address in list(self._tables):
-            group = self._plane.groups.get(address)
-            rules = () if group is None else group.rules.get(dpid, ())
-            if any(rule.key in refused for rule in rules):
-                effects += self.out(address, now, Urgency.PROMPT)
-                effects += self._try_later(address, dpid, now)
-        return effects + self._leave_ahead(now)
-
-    def _try_later(self, address: bytes, dpid: int, now: float) -> list[Effect]:
-        until_s, tries = self._retries.get(address, (now, 0))
-        if now - until_s > RETRY_LAST_S:
-            tries = 0
-        wait_s = min(RETRY_FIRST_S * 2**tries, RETRY_LAST_S)
-        self._retries[address] = (now + wait_s, min(tries + 1, 16))
-        if not self._limiter.passes(("swap-in-failed", dpid), now):
+        effects = self._full.look(self._settings.carried_packets_per_second, now)
+        if effects is None:
             return []
-        name = format_ip(address)
-        text = (
-            f"Group {name} found no room at switch {dpid} after all and is out: the controller hands its packets on, "
-            f"{self._settings.carried_packets_per_second:g} a second at most, and tries again in {wait_s:g} s."
-        )
-        return [Notice("swap-in-failed", text, (("group", name), ("dpid", dpid)))]
+        self.readings.schedule()
+        return effects + self._leave_ahead(now) + self.questions.ask_again(now)
 
     # Readings
 
@@ -450,11 +449,12 @@ class Swapping:
         if self._limits:
             self._limits.count_soon({place_of(table)[0] for table in self._tables.short})
             if now >= self._count_s:
-                self._count_s, self._counts_soon = now + COUNT_INTERVAL_S, True
+                self._count_s = now + COUNT_INTERVAL_S
+                self._limits.count_later({place_of(table)[0] for table in self._tables.tables})
                 self._look_at_those_behind()
         self.accounts.follow_shared()
-        effects = self.covering.read(self.readings.packets, now)
-        effects += self._leave_ahead(now) + self._sharing.go_over(now)
+        effects = [*self._full.try_more(now), *self.covering.read(self.readings, now)]
+        effects += self._leave_ahead(now) + self._sharing.go_over(now) + self.questions.ask_again(now)
         self.readings.schedule()
         return [*effects, *self._thrashing.look(self._tables, self._limits, now)]
 
@@ -462,12 +462,14 @@ class Swapping:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due next, None where nothing waits."""
-        if self.readings.is_told or self._limits.due or self._is_refused:
+        if self.readings.is_told or self._limits.due or self._full.is_due or self._refusals.is_due:
             return 0.0
-        if self._covers.is_watched and self.covering.is_due():
+        if self._plane.covers.is_watched and self.covering.is_due():
             return 0.0
-        leaves_s = earliest(self._departures.next_deadline(), self._plane.shared.next_deadline())
-        if (self._touched or self.accounts.behind or self._counts_soon) and (
+        leaves_s = self.departures.next_deadline() if self.departures.departing else None
+        if self._plane.shared.unused:
+            leaves_s = earliest(leaves_s, self._plane.shared.next_deadline())
+        if (self._touched or self.accounts.behind or self._limits.outdated) and (
             leaves_s is None or self._settle_s < leaves_s
         ):
             return self._settle_s
@@ -475,9 +477,13 @@ class Swapping:
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what is due."""
-        effects = self.covering.on_deadline(now)
-        effects += self._look_for_full(now) if self._is_refused else []
-        if (self._touched or self.accounts.behind or self._counts_soon) and now >= self._settle_s:
+        effects: list[Effect] = []
+        if self._refusals.is_due:
+            self.covering.look_for_unfit()
+            effects += self._refusals.on_deadline(now)
+        effects += self.covering.on_deadline(now)
+        effects += self._look_for_full(now) if self._full.is_due else []
+        if (self._touched or self.accounts.behind or self._limits.outdated) and now >= self._settle_s:
             effects += self._settle(now)
         if self.readings.is_told:
             effects += self._read(now)
@@ -485,10 +491,10 @@ class Swapping:
             self.accounts.count()
         if unused := self._plane.shared.take_unused(now):
             effects += self._installer.change([[(dpid, Remove(key)) for dpid, key in unused]], now)
-        left = self._departures.on_deadline(now)
+        left = self.departures.on_deadline(now)
         self._touched.update(dict.fromkeys(left))
         return effects + self._enter(now, {}) + self.covering.wake(now) if left else effects
 
     def out_count(self) -> int:
         """Return how many groups are out."""
-        return sum(group.is_out for group in self._plane.groups.values()) if self.is_used else 0
+        return len(self._out)

@@ -11,9 +11,10 @@ from controller.effects import Effect
 from controller.multicast.group import Group
 from controller.multicast.group_rules import Needs
 from controller.multicast.groups import GroupPlane
-from controller.multicast.table_limits import TableLimits, entries_of, table_of
+from controller.multicast.table_limits import TableLimits, entries_of, place_of, table_of
 from controller.overcommit.draws import HashedChance
 from controller.overcommit.tables import GroupTables
+from controller.rules.compile import SwitchDuty
 from controller.rules.compile_shared import is_shared
 from controller.rules.installer import Installer
 
@@ -54,19 +55,20 @@ class TableAccounts:
 
     def needs(self, group: Group, effects: list[Effect]) -> tuple[Needs, dict[int, int]]:
         """Return what a group that is to come in needs at switches, and how many entries that is in each table."""
-        duties, lower = self._plane.supported(group, effects), self._plane.rules.lower
+        duties, lower = self._plane.tree_duties.of(group, effects), self._plane.rules.lower
         rules = {dpid: lower(group, dpid, duty) for dpid, duty in duties.items()}
         return Needs(duties, rules), entries_of({dpid: at_switch.values() for dpid, at_switch in rules.items()})
 
     def with_shared(self, needs: Needs, entries: Mapping[int, int]) -> Mapping[int, int]:
         """Return what is missing in each table: what leaves with the group, and what nobody shares with it yet."""
-        missing = dict(entries)
-        for dpid, rules in needs.rules.items():
-            for key, rule in rules.items():
-                if is_shared(rule) and (dpid, key) not in self._plane.shared:
-                    table = table_of(dpid, key.table)
-                    missing[table] = missing.get(table, 0) + 1
-        return missing
+        unshared = [
+            table_of(dpid, key.table)
+            for dpid, duty in needs.duties.items()
+            if type(duty) is not SwitchDuty
+            for key, rule in needs.rules[dpid].items()
+            if is_shared(rule) and (dpid, key) not in self._plane.shared
+        ]
+        return Counter(entries) + Counter(unshared) if unshared else entries
 
     def follow_shared(self) -> None:
         """Take in where groups share other entries than before."""
@@ -107,6 +109,12 @@ class TableAccounts:
         for table in list(tables):
             count = self.limits.of(table)
             self.tables.set_capacity(table, max(0, count.limit - count.pinned))
+
+    def switch_connected(self, dpid: int) -> None:
+        """Take it that a switch may be another one than it was: nothing is known of its tables but what is said."""
+        self.limits.forget(dpid)
+        self.limits.count_soon((dpid,))
+        self.set_capacities(table for table in self.tables.tables if place_of(table)[0] == dpid)
 
     def count(self) -> None:
         """Count entries that stay whatever groups do, at some of the switches where that is due."""

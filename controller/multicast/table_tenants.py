@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from controller.admission.host import HostLike
 from controller.config.overcommit_settings import Overcommit
-from controller.config.policy import Role, Rule, Tenant
-from controller.config.rule_index import RuleIndex
+from controller.config.policy import Tenant
 from controller.multicast.group import SenderKey
 from controller.multicast.groups import GroupPlane
+from controller.multicast.tenant_names import TenantNames
 from controller.overcommit.shares import OTHERS, Allotment, Shares
 
 
@@ -22,14 +22,11 @@ class TableTenants:
     def __init__(self, plane: GroupPlane, host_of: Callable[[SenderKey], HostLike]) -> None:
         self._plane = plane
         self._host_of = host_of
-        self._names: list[str] = []
-        self._index = RuleIndex((), ())
+        self._names = TenantNames()
 
     def use(self, settings: Overcommit, tenants: Sequence[Tenant]) -> Shares | None:
         """Go by another policy; return what tenants may have, None where it says nothing of it."""
-        self._names = [each.tenant for each in settings.tenants]
-        roles = frozenset((Role.SENDER,))
-        self._index = RuleIndex([Rule(name, (), roles, True, tenants=(name,)) for name in self._names], tenants)
+        self._names = TenantNames((each.tenant for each in settings.tenants), tenants)
         if not settings.tenants:
             return None
         known = {name: Allotment(share.shares, share.reservation, share.limit) for name, share in settings.tenants}
@@ -39,9 +36,6 @@ class TableTenants:
         """Return the tenant of a group, `OTHERS` where none of its senders is of one."""
         group = self._plane.groups.get(address)
         for key, sender in group.senders.items() if group is not None else ():
-            if sender.admitted:
-                host = self._host_of(key)
-                about = self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
-                if about:
-                    return self._names[(about & -about).bit_length() - 1]
+            if sender.admitted and (name := self._names.of(self._host_of(key))) != OTHERS:
+                return name
         return OTHERS

@@ -73,7 +73,7 @@ class Transitions:
         """Take in how a group's trees or terminals changed, and return the way there; BESIDE gives a new version."""
         self.settle(group, now)
         if is_covered(group.tree_version):
-            return Way.IN_PLACE if self._covers.holds(group.tree_version, trees) else self._leave_cover(group)
+            return Way.IN_PLACE if self._covers.holds(group, group.tree_version, trees) else self._leave_cover(group)
         if not changes:
             return Way.IN_PLACE
         ways = TreeWays(trees, loads)
@@ -114,6 +114,7 @@ class Transitions:
         """Give a group a tree of its own, which stands before its senders leave the covering tree."""
         if not self.take_version(group, shared=False):
             group.tree_version = 1
+            self._covers.note(group.address, 1)
         return Way.BESIDE
 
     def note(
@@ -169,9 +170,21 @@ class Transitions:
         version = self.free_version(group, shares(group.tree_version) if shared is None else shared)
         if version is None:
             return False
+        if is_covered(group.tree_version):
+            self._covers.note(group.address, version)
         group.tree_version = version
         group.left_links = group.unconfirmed = None
         return True
+
+    def anew(self, group: Group) -> Way:
+        """Give a group another version, by which channels come that have been apart: no switch knows theirs."""
+        return Way.BESIDE if self.take_version(group) else Way.INTERRUPTED
+
+    def has_former(self, group: Group, version: int) -> bool:
+        """Tell whether a switch may still hold former entries of a version of a group's trees."""
+        olds = group.old_versions or {}
+        olds[version] = self._still_unconfirmed(olds.get(version, ()))
+        return bool(olds[version] or olds.pop(version))
 
     def free_version(self, group: Group, shared: bool = False) -> int | None:
         """Return the next version that no tree of a group has and no switch knows of; None where there is none.

@@ -69,7 +69,7 @@ MAX_GONE_COUNT = 16384
 """Hosts that are gone of which it is remembered, for so long, which switches have entries for them."""
 
 
-Out: TypeAlias = Effect | FlowsUsed
+Output: TypeAlias = Effect | FlowsUsed
 
 _TOPOLOGY_EVENTS = frozenset((SwitchUp, SwitchDown, LinkUp, LinkDown, PortRoleChanged, HostLearnt, HostGone))
 _FLUSH, _RELEASE = UnicastTimer(UnicastDue.FLUSH), UnicastTimer(UnicastDue.RELEASE)
@@ -94,7 +94,7 @@ class UnicastCore:
         self._routes = Routes(partial(port_held, self._installer), self._vlan_ports.is_tagged, fabrics)
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[UnicastTimer] = Deadlines()
-        self._out: list[Out] = []
+        self._out: list[Output] = []
         self._now = 0.0
         self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
@@ -139,7 +139,7 @@ class UnicastCore:
             HostGone: self._host_gone,
         }
 
-    def handle(self, event: object, now: float) -> tuple[Out, ...]:
+    def handle(self, event: object, now: float) -> tuple[Output, ...]:
         """Take one event of `controller.events` or `topology.events`; KeyError for any other."""
         self._now = now
         kind = type(event)
@@ -150,7 +150,7 @@ class UnicastCore:
             self.handlers[kind](event, now)
         return self._outputs()
 
-    def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Out, ...]:
+    def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Output, ...]:
         """Take in a packet of the fabric's own domain that a switch sent here, decoded and as it came."""
         self._now = now
         self._intake.packet_received((dpid, in_port), packet, data, now)
@@ -494,7 +494,7 @@ class UnicastCore:
         self._former.release()
         self._out += self._installer.release_unknown(now)
 
-    def _outputs(self) -> tuple[Out, ...]:
+    def _outputs(self) -> tuple[Output, ...]:
         self._out += self._large.told()
         out, self._out = self._out, []
         return tuple(out)

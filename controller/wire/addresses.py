@@ -75,6 +75,10 @@ def is_multicast_ip(address: bytes) -> bool:
     return address[0] >> 4 == 0xE if len(address) < 16 else address[0] == 0xFF
 
 
+LINK_SCOPE_BYTES = (224, 255)
+"""The first bytes of link-scope groups, and of others, for who asks of each group."""
+
+
 def is_link_scope_group(group: bytes) -> bool:
     """Tell whether a group never leaves the link: 224.0.0.0/24 (RFC 5771) and ff00::/16 to ff02::/16 (RFC 4291)."""
     if len(group) < 16:

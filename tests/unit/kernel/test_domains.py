@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.kernel import domains
-from controller.kernel.domains import DomainNames, address_of, domain_of, family_of, in_domain, is_name
+from controller.kernel.domains import address_of, domain_of, family_of, in_domain, is_name
 from controller.wire.addresses import (
     format_ip,
     format_mac,
@@ -68,22 +67,3 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 )
 def test_what_is_no_name_is_told(name: bytes) -> None:
     assert not is_name(name)
-
-
-def test_a_name_that_is_asked_for_again_is_the_same_object() -> None:
-    names, group = DomainNames(), parse_ip("239.1.1.1")
-    made = names.name(group, 20)
-    assert made == in_domain(group, 20)
-    assert names.of_vlans[20].get(bytes(bytearray(group))) is made
-    assert names.of_vlans[30].get(group) is None
-
-
-def test_no_more_names_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domains, "NAMES_KEPT", 8)
-    names = DomainNames()
-    kept = names.of_vlans[1]
-    for number in range(100):
-        address = bytes((239, 1, 1, number))
-        assert names.name(address, number % 3 + 1) == in_domain(address, number % 3 + 1)
-        assert sum(map(len, names.of_vlans.values())) <= 8
-    assert names.of_vlans[1] is kept, "who holds the names of a VLAN goes on seeing them"

@@ -25,6 +25,7 @@ from controller.effects import (
     Notice,
     Put,
     RequestFlows,
+    RequestTables,
     SendPacket,
 )
 from controller.events import (
@@ -207,7 +208,7 @@ class World:
             if effect.dpid in self.connected:
                 self.queues[effect.dpid] += enumerate(effect.edits, effect.first_xid)
                 self.queues[effect.dpid].append((effect.first_xid + len(effect.edits), None))
-        elif isinstance(effect, RequestFlows):
+        elif isinstance(effect, RequestFlows | RequestTables):
             if effect.dpid in self.connected:
                 for event in self.switches[effect.dpid].respond(effect, self.now):
                     self.feed(event)

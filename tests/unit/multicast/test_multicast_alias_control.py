@@ -313,3 +313,17 @@ def test_a_group_that_is_dropped_on_its_way_waits_as_much_as_one_can_whatever_it
     world.feed(LoadsMeasured((cable,)))
     stream(world, rates, 24)
     assert world.core.aliases.measured(GROUP).queue < 0.25
+
+
+def test_more_groups_than_one_look_takes_are_first_seen_in_the_next(make, monkeypatch):
+    monkeypatch.setattr(alias_control, "FIRST_SEEN_PER_LOOK", 1)
+    world = make()
+    begin(world, GROUP, ["h1"])
+    begin(world, OTHER, ["h2"])
+    seen = []
+    for _ in range(12):
+        stream(world, {GROUP: {"h1": 0.1 * GBIT}, OTHER: {"h2": 0.1 * GBIT}}, 2)
+        seen.append(sum(world.core.aliases.measured(group) is not None for group in (GROUP, OTHER)))
+    assert seen == sorted(seen)
+    assert seen.count(1) == 5, "a look is 10 s after the one before"
+    assert seen[-1] == 2

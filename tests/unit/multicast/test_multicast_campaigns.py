@@ -12,6 +12,7 @@ from controller.config.maintenance_settings import Maintenance
 from controller.config.policy import Policy
 from controller.effects import ActionRefused, ActionTaken
 from controller.log import LogEntry
+from controller.maintenance.errors import ErrorsMeasured
 from controller.maintenance.forecast import DrainForecast
 from controller.maintenance.model import CampaignState, Step
 from controller.multicast.actions import ActionInvalid, read_action
@@ -225,6 +226,33 @@ def test_a_port_that_carries_something_keeps_a_switch_from_being_quiet(world: An
     assert work.reason == f"its port {link.u_port} still carries 3,000,000 bit/s"
     world.feed(LoadsMeasured(((other, link.v_port, dpid, 0.0),)))
     assert until(world, Step.HOOK) == dpid
+
+
+def test_errors_that_the_monitor_tells_of_halt_a_campaign(world: Any) -> None:
+    polled = ErrorsMeasured(tuple(sorted(world.switches)), ())
+    world.feed(polled)
+    started(world)
+    dpid = upgrade(world)
+    assert until(world, Step.SOAKING) == dpid
+    (work,) = world.core.campaigns.campaign.at(Step.SOAKING)
+    for _ in range(2):
+        look(world, 2)
+        assert work.step is Step.SOAKING, "it is not known yet"
+        world.feed(polled)
+    far = work.links[0]
+    world.feed(ErrorsMeasured((), ((far[2], far[3], 3.0),)))
+    look(world, 1)
+    assert work.reason.startswith(f"port {far[3]} of switch {far[2]}, at its other end, has 3 errors in a second")
+    assert world.core.campaigns.campaign.state is CampaignState.HALTED
+    assert dpid in world.core.switches.drained
+    world.feed(ErrorsMeasured((), ((far[2], far[3], 0.0),)))
+    assert isinstance(world.do("maintenance-resume", runner=""), ActionTaken)
+    until(world, Step.SOAKING)
+    for _ in range(3):
+        look(world, 1)
+        world.feed(polled)
+    look(world, 1)
+    assert work.step is Step.DONE
 
 
 def test_the_documents_say_where_each_switch_is(world: Any) -> None:

@@ -92,9 +92,13 @@ class Race:
             sender = self.dice.choice(self.senders)
             frame = self.world.data(sender)
             fields = fields_of(frame)
-            sent.append(Packet(sender, frame, fields, [Copy(*self.world.hosts[sender].place, fields.eth_dst)]))
+            sent.append(Packet(sender, frame, fields, [self.first(sender, fields)]))
         self.packets += sent
         return sent
+
+    def first(self, sender: str, fields: Fields) -> Copy:
+        """Return a packet as its sender's switch gets it."""
+        return Copy(*self.world.hosts[sender].place, fields.eth_dst)
 
     def hop(self, packet: Packet) -> None:
         copy = packet.copies.pop(self.dice.randrange(len(packet.copies)))

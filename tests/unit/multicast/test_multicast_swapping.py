@@ -56,8 +56,10 @@ def test_members_alone_cost_no_entry_and_a_packet_brings_all(make_world, version
 def test_what_a_group_needs_is_worked_out_once_when_its_first_packet_brings_it_in(make_world, monkeypatch):
     world = joined(overcommitted(make_world), 4)
     plane, worked_out = world.core.plane, []
-    supported = plane.supported
-    monkeypatch.setattr(plane, "supported", lambda found, effects: worked_out.append(1) or supported(found, effects))
+    supported = plane.tree_duties.of
+    monkeypatch.setattr(
+        plane.tree_duties, "of", lambda found, effects: worked_out.append(1) or supported(found, effects)
+    )
     assert_served(world, 0)
     world.settle()
     assert inside(world) == [group(0)]

@@ -15,6 +15,7 @@ from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag
 from controller.wire.packets import GroupRecord, RecordType, Report
+from topology.events import PortRole, PortRoleChanged
 
 from .vlan_world import VlanWorld
 
@@ -192,3 +193,25 @@ def test_switches_are_read_within_a_budget_and_each_in_its_turn():
         read += asked
     assert len(read) > 20 * 180
     assert read == [number % 1280 for number in range(len(read))]
+
+
+@pytest.mark.parametrize("lost", ["its port leads to another switch", "its port is down", "its switch is gone"])
+def test_a_tag_that_was_let_in_counts_for_nothing_where_no_hosts_are_any_more(lost):
+    world = VlanWorld({"h5": PortVlans(None, frozenset((10, 20)))})
+    place = world.hosts["h5"].place
+    world.joins("h5", vlan_id=10)
+    if lost == "its switch is gone":
+        world.disconnect(place[0])
+    else:
+        world.feed(PortRoleChanged(*place, PortRole.TRUNK if "switch" in lost else PortRole.DOWN))
+    counted = world.core.counters["report-not-at-edge"]
+    host, other = world.hosts["h5"], parse_ip("239.1.2.4")
+    report = join_of(host, other)
+    world.feed(PacketReceived(*place, with_tag(report, 10)))
+    assert world.core.counters["report-not-at-edge"] == counted + 1
+    members = world.core.memberships.of(10).members_table
+    assert other not in list(members.groups())
+    world.feed(PortRoleChanged(*place, PortRole.EDGE))
+    world.feed(PacketReceived(*place, with_tag(report, 10)))
+    assert world.core.counters["report-not-at-edge"] == counted + 1
+    assert other in list(members.groups())

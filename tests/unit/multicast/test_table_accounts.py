@@ -8,7 +8,7 @@ import pytest
 
 from controller.config.overcommit_settings import Capacities, TableCapacity
 from controller.multicast.events import PolicyLoaded
-from controller.multicast.table_limits import entries_of
+from controller.multicast.table_limits import entries_of, table_of
 from controller.wire.addresses import format_ip
 
 from .conftest import OPEN, leaf_spine
@@ -85,3 +85,24 @@ def test_no_table_that_is_nearly_full_is_taken_to_have_ample_room(make_world):
         pytest.fail("a table twice as large as all entries has ample room")
     limits.use(Capacities(default=capacity, switches=(TableCapacity(next(iter(world.switches)), 2),)))
     assert not limits.are_ample()
+
+
+def test_entries_that_stay_and_come_after_a_switch_has_connected_are_counted_before_the_next_reading(make_world):
+    world = joined(overcommitted(make_world), 60)
+    world.restart(journal=False)
+    for dpid in world.switches:
+        world.connect(dpid)
+        world.settle(0.001)  # it is counted; entries for flooding wait for what else comes
+    world.connect_all()
+    joined(world, 60)
+    world.advance(0.6)
+    limits, installer = world.core.swapping.accounts.limits, world.core.installer
+    for dpid in world.switches:
+        for table_id, count in installer.by_table(dpid).items():
+            assert limits.of(table_of(dpid, table_id)).pinned == count, (dpid, table_id)
+    assert not inside(world)
+    for number in range(60):
+        world.send(("h1", "h2", "h3", "h4")[number % 4], group(number))
+    world.advance(1.0)
+    assert inside(world)
+    assert installer.counters["table-full"] == 0

@@ -54,12 +54,15 @@ for action, group, source in steps:
         else:
             value = socket.inet_pton(socket.AF_INET6, group) + struct.pack("=I", index)
         six.setsockopt(socket.IPPROTO_IPV6, number, value)
+    wanted = socket.inet_pton(socket.AF_INET6 if ":" in group else socket.AF_INET, group)
+    if source:  # a report of the step before may be repeated after this one has begun
+        wanted = bytes((5 if action == "join-source" else 6, 0, 0, 1)) + wanted
     for _ in range(400):
         if not select.select([capture], [], [], 1.5)[0]:
             break
         frame = capture.recv(2000)
         print(json.dumps([action, group, frame.hex()]))
-        if socket.inet_pton(socket.AF_INET6 if ":" in group else socket.AF_INET, group) in frame[54:] + frame[38:54]:
+        if wanted in frame[54:] + frame[38:54]:
             break
 """
 
