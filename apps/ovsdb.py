@@ -6,9 +6,10 @@ Open vSwitch keeps these where it is told to: ``ovs-vsctl set Open_vSwitch . oth
 from __future__ import annotations
 
 import json
-import socket
+from socket import AF_INET, AF_INET6, AF_UNIX, AddressFamily
 from typing import Any, NamedTuple
 
+from apps.system import system_socket
 from controller.config.terms import is_ovsdb_target, parse_host_port
 
 TIMEOUT_S = 5.0
@@ -44,15 +45,15 @@ class SwitchUse(NamedTuple):
     memory_pct: float | None
 
 
-def address_of(target: str) -> tuple[socket.AddressFamily, Any]:
+def address_of(target: str) -> tuple[AddressFamily, Any]:
     """Return the family and address of a server, ``unix:PATH`` or ``tcp:HOST:PORT``; ValueError for anything else."""
     if not is_ovsdb_target(target):
         raise ValueError(f"{target!r} is neither unix:PATH nor tcp:HOST:PORT")
     kind, _, rest = target.partition(":")
     if kind == "unix":
-        return socket.AF_UNIX, rest
+        return AF_UNIX, rest
     address = parse_host_port(rest)
-    return (socket.AF_INET6 if ":" in address[0] else socket.AF_INET), address
+    return (AF_INET6 if ":" in address[0] else AF_INET), address
 
 
 class Ovsdb:
@@ -63,7 +64,7 @@ class Ovsdb:
         self._before: tuple[float, float] | None = None
 
     def read(self) -> SwitchUse:
-        """Ask the database; waits for it at most some seconds. OvsdbFault where that fails."""
+        """Ask the database; its thread waits for it at most some seconds. OvsdbFault where that fails."""
         answer = self._ask()
         try:
             system, bridges = answer["result"][:2]
@@ -78,7 +79,7 @@ class Ovsdb:
     def _ask(self) -> Any:
         content = b""
         try:
-            with socket.socket(self._family, socket.SOCK_STREAM) as connection:
+            with system_socket.socket(self._family, system_socket.SOCK_STREAM) as connection:
                 connection.settimeout(TIMEOUT_S)
                 connection.connect(self._address)
                 connection.sendall(_QUESTION)

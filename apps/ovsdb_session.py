@@ -7,9 +7,11 @@ connection, and is tried again, less and less often.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from errno import EINPROGRESS, ETIMEDOUT
 from typing import Any
 
 from apps.ovsdb import address_of
@@ -30,6 +32,9 @@ MESSAGE_BYTES = 64 << 20
 
 WAITING_BOUND = 4096
 """Transactions that wait for the server at most; beyond it the connection is given up, and all is told anew."""
+
+CLOSE_S = 1.0
+"""How long the end of a session is waited for: what asks for the address of a server's name cannot be told to end."""
 
 _READ_BYTES = 1 << 16
 _READ, _WRITE = system_select.POLLIN, system_select.POLLOUT
@@ -86,14 +91,22 @@ class OvsdbSession:
         self._wake()
 
     def end(self) -> None:
-        """Have it end, after what has been handed over is sent as far as that is possible at once."""
+        """Have it end, after what has been handed over is sent as far as that is possible at once; never waits.
+
+        Nothing is told from here on.
+        """
         self._is_wanted = False
         self._wake()
 
     def close(self) -> None:
-        """End, and wait for that."""
+        """End, and wait for that, `CLOSE_S` at most."""
         self.end()
-        self._thread.join(2 * ANSWER_S)
+        self._thread.join(CLOSE_S)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return bool(self._thread.is_alive())
 
     def _wake(self) -> None:
         try:
@@ -120,7 +133,7 @@ class OvsdbSession:
             self._waiting.clear()
             if not self._is_wanted:
                 break
-            self._tell(DatabaseLost(self._target, reason))
+            self.tell(DatabaseLost(self._target, reason))
             if time.monotonic() - began_s > LONGEST_RETRY_S:
                 retry_s = FIRST_RETRY_S
             self._pause(retry_s)
@@ -139,16 +152,37 @@ class OvsdbSession:
     # For the connection
 
     def connect(self) -> Any:
-        """Return a socket that is connected; OSError where it cannot be in time."""
+        """Return a socket that is connected; OSError where it cannot be in time, SessionFailed where it is to end."""
         connection = system_socket.socket(self._family, system_socket.SOCK_STREAM)
         try:
-            connection.settimeout(ANSWER_S)
-            connection.connect(self._address)
             connection.setblocking(False)
-        except OSError:
+            number = connection.connect_ex(self._address)
+            if number == EINPROGRESS:
+                number = self._outcome(connection)
+            if number:
+                raise OSError(number, os.strerror(number))
+        except (OSError, SessionFailed):
             connection.close()
             raise
+        if self._waiting:
+            self._wake()
         return connection
+
+    def _outcome(self, connection: Any) -> int:
+        """Wait until a socket is connected, and return 0, or what number the fault has."""
+        until_s = time.monotonic() + ANSWER_S
+        poll = system_select.poll()
+        poll.register(self._wake_read, _READ)
+        poll.register(connection, _WRITE)
+        while self._is_wanted:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return ETIMEDOUT
+            ready = dict(poll.poll(1000 * left_s))
+            if connection.fileno() in ready:
+                return int(connection.getsockopt(system_socket.SOL_SOCKET, system_socket.SO_ERROR))
+            self.take_wakes()
+        raise SessionFailed("it is wanted no more")
 
     @property
     def wakes(self) -> Any:
@@ -176,8 +210,9 @@ class OvsdbSession:
         return self._is_anew or not self._is_wanted
 
     def tell(self, event: DatabaseEvent) -> None:
-        """Tell what came."""
-        self._tell(event)
+        """Tell what came, unless the session is to end."""
+        if self._is_wanted:
+            self._tell(event)
 
     @property
     def target(self) -> str:

@@ -52,18 +52,24 @@ class QueuesApp(DeclaredApp, FabricApp, StatsApp):
         """Leave queues as they are, and end all connections."""
         super().end()
         for session in self._sessions.values():
+            session.end()
+        for session in self._sessions.values():
             session.close()
 
     def _servers_wanted(self, effect: ServersWanted) -> None:
         for server in [server for server in self._sessions if server not in effect.servers]:
-            self._sessions.pop(server).close()
+            self._sessions.pop(server).end()
         for server in effect.servers:
             if server not in self._sessions:
                 session = self._sessions[server] = OvsdbSession(server, self._told)
                 session.start()
 
     def _told(self, event: DatabaseEvent) -> None:
-        self.reactor.call(self._turn, self.feed, event)
+        self.reactor.call(self._turn, self._heard, event)
+
+    def _heard(self, event: DatabaseEvent) -> None:
+        if event.server in self._sessions:
+            self.feed(event)
 
     def _transact(self, effect: Transact) -> None:
         session = self._sessions.get(effect.server)

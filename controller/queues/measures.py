@@ -41,10 +41,36 @@ class QueueUse(NamedTuple):
         return 100 * self.dropped_pps / came_pps if came_pps > 0 else 0.0
 
 
-def queue_use(tx_bps: float, tx_pps: float, dropped_pps: float) -> QueueUse:
-    """Return what a queue sent and dropped, with what follows from it."""
-    packet_bytes = tx_bps / 8 / tx_pps if tx_pps > 0 else 0.0
-    return QueueUse(tx_bps, tx_pps, dropped_pps, packet_bytes, tx_bps + 8 * packet_bytes * dropped_pps)
+class SwitchUses(NamedTuple):
+    """What the queues of a switch sent and dropped.
+
+    Attributes
+    ----------
+    keys
+        Port and queue of each row, shape (rows, 2); the same array as before where no other queues are there.
+    values
+        The fields of `QueueUse` by row, shape (5, rows + 1); all 0 where a queue was silent, or nothing is known of
+        it. The last column, which is 0, is for queues that have no row.
+    """
+
+    keys: NDArray[np.uint64]
+    values: NDArray[np.float64]
+
+
+def switch_uses(
+    keys: NDArray[np.uint64],
+    tx_bps: NDArray[np.float64],
+    tx_pps: NDArray[np.float64],
+    dropped_pps: NDArray[np.float64],
+) -> SwitchUses:
+    """Return what the queues of a switch sent and dropped, each an array by row, with what follows from it."""
+    values = np.zeros((len(QueueUse._fields), len(keys) + 1))
+    packet_bytes = values[3, :-1]
+    np.divide(tx_bps / 8, tx_pps, out=packet_bytes, where=tx_pps > 0)
+    offered_bps = tx_bps + 8 * packet_bytes * dropped_pps
+    for row, column in zip(values, (tx_bps, tx_pps, dropped_pps, packet_bytes, offered_bps), strict=True):
+        row[:-1] = column
+    return SwitchUses(keys, values)
 
 
 class _Reply(NamedTuple):
@@ -67,11 +93,11 @@ class QueueMeter:
         self._before.pop(dpid, None)
         self._parts.pop(dpid, None)
 
-    def measured(self, sampled: EntriesSampled) -> dict[int, dict[int, QueueUse]] | None:
-        """Take a part of a reply; with its last, return by port and queue what sent or dropped anything.
+    def measured(self, sampled: EntriesSampled) -> SwitchUses | None:
+        """Take a part of a reply; with its last, return what the queues of the switch sent and dropped.
 
         None where that is not known: it is the first reply, other queues are there than before, or there are more
-        parts. Queues whose counters went back are left out.
+        parts. Of queues whose counters went back nothing is known.
         """
         parts = self._parts.setdefault(sampled.dpid, [])
         if parts and parts[0].xid != sampled.xid:
@@ -95,19 +121,18 @@ class QueueMeter:
         self._before[sampled.dpid] = now
         if before is None or not np.array_equal(before.keys, now.keys):
             return None
+        self._before[sampled.dpid] = now = now._replace(keys=before.keys)
         return _uses(before, now)
 
 
-def _uses(before: _Reply, now: _Reply) -> dict[int, dict[int, QueueUse]]:
+def _uses(before: _Reply, now: _Reply) -> SwitchUses:
     interval_s = now.duration_s - before.duration_s
     interval_s = np.where(np.isnan(interval_s), now.at_s - before.at_s, interval_s)
     is_known = (interval_s > 0) & (now.counters >= before.counters).all(axis=1)
     sent = now.counters - before.counters
     errors_known = (now.counters[:, TX_ERRORS] != UNSUPPORTED) & (before.counters[:, TX_ERRORS] != UNSUPPORTED)
     sent[~errors_known, TX_ERRORS] = 0
-    rows = np.flatnonzero(is_known & sent.any(axis=1))
-    per_s = sent[rows] / interval_s[rows, None]
-    found: dict[int, dict[int, QueueUse]] = {}
-    for (port_no, queue_id), (tx_bytes, packets, errors) in zip(now.keys[rows].tolist(), per_s.tolist(), strict=True):
-        found.setdefault(port_no, {})[queue_id] = queue_use(8 * tx_bytes, packets, errors)
-    return found
+    per_s = np.zeros(sent.shape)
+    np.divide(sent, interval_s[:, None], out=per_s, where=is_known[:, None])
+    tx_bytes, packets, errors = per_s.T
+    return switch_uses(now.keys, 8 * tx_bytes, packets, errors)

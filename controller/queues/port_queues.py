@@ -5,43 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from controller.queues.measures import QueueUse
-from controller.queues.port_rates import (
-    UNMARKED_QUEUE,
-    ManagedQueue,
-    PortDecision,
-    decide,
-    floor_rates,
-    managed_queues,
-    performance,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.queues.managed import UNMARKED_QUEUE, ManagedQueue, managed_queues, performance
+from controller.queues.measures import QueueUse, SwitchUses
 from controller.queues.settings import QueueSettings
+from controller.queues.switch_queues import COLUMNS, KINDS, SwitchQueues, column_of
 from controller.service_classes.clusters import REFRESH_S, SIGNIFICANT, clusters
-from controller.service_classes.rates import is_to_be_written
-
-LOOKED_AT = 0.01
-"""Part of a port's capacity by which what comes to a queue must change for its rates to be looked at again."""
-
-PortKey = tuple[int, int]
-
-_NO_USES: Mapping[int, QueueUse] = {}
-
-
-class _Port:
-    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided by what.
-
-    `sent` adds up what each queue sent since clusters were made.
-    """
-
-    __slots__ = ("capacity_bps", "decided_by", "decision", "rates", "sent", "uses")
-
-    def __init__(self, capacity_bps: float, rates: dict[int, int]) -> None:
-        self.capacity_bps = capacity_bps
-        self.rates = rates
-        self.uses: Mapping[int, QueueUse] = {}
-        self.sent: dict[int, float] = {}
-        self.decided_by: Mapping[int, QueueUse] | None = None
-        self.decision: PortDecision | None = None
+from controller.service_classes.rates import GoalNeeds, PortFloors, Values, port_floors
 
 
 class PortQueuesReport(NamedTuple):
@@ -66,26 +38,27 @@ class PortQueues:
     """
 
     def __init__(self, settings: QueueSettings, now: float) -> None:
-        self.queues: tuple[ManagedQueue, ...] = managed_queues(settings.classes)
-        self._settings = settings
-        self._ports: dict[int, dict[int, _Port]] = {}
-        self._floors: dict[float, dict[int, int]] = {}
-        self._clusters_s = now + REFRESH_S
-        self._cluster_of: dict[PortKey, frozenset[int]] = {}
-        self._unclustered: frozenset[int] = frozenset()
+        self.queues: tuple[ManagedQueue, ...]
+        self.configure(settings, now)
 
     def configure(self, settings: QueueSettings, now: float) -> None:
         """Go by another policy: what was decided is void."""
         self.queues = managed_queues(settings.classes)
         self._settings = settings
-        self._ports.clear()
-        self._floors.clear()
-        self._cluster_of.clear()
+        goals = {column_of(each.queue_id): each.goals for each in self.queues}
+        self._needs = GoalNeeds([goals.get(column, ()) for column in range(COLUMNS)])
+        self._managed = np.isin(np.arange(COLUMNS), list(goals))
+        self._switches: dict[int, SwitchQueues] = {}
+        self._floors: dict[float, dict[int, int]] = {}
+        self._sure: dict[bytes, PortFloors] = {}
         self._clusters_s = now + REFRESH_S
+        self._clusters: list[tuple[int, ...]] = []
+        self._cluster_of: dict[int, dict[int, int]] = {}
+        self._competing: list[NDArray[np.bool_]] = []
 
     def forget(self, dpid: int) -> None:
         """Forget the ports of a switch."""
-        self._ports.pop(dpid, None)
+        self._switches.pop(dpid, None)
 
     def rates(
         self, dpid: int, port_no: int, capacity_bps: float, written: Mapping[int, int] | None
@@ -94,50 +67,46 @@ class PortQueues:
 
         Where rates follow goals, a port of which nothing was measured yet keeps what it has.
         """
-        ports = self._ports.setdefault(dpid, {})
-        port = ports.get(port_no)
-        if port is None or port.capacity_bps != capacity_bps:
+        switch = self._switches.get(dpid)
+        if switch is None:
+            switch = self._switches[dpid] = SwitchQueues(self._queue_ids())
+        row = switch.rows.get(port_no)
+        if row is None or switch.capacity_bps[row, 0] != capacity_bps:
             rates = self._floor(capacity_bps)
-            if (
-                port is None
-                and self._settings.follows_goals
-                and written is not None
-                and written.keys() == rates.keys()
-            ):
+            is_begun = row is None and self._settings.follows_goals
+            if is_begun and written is not None and written.keys() == rates.keys():
                 rates = dict(written)
-            port = ports[port_no] = _Port(capacity_bps, rates)
-        return port.rates
+            switch.put(port_no, capacity_bps, rates)
+        return switch.rates(port_no)
 
     def capacity_bps(self, dpid: int, port_no: int) -> float:
         """Return the capacity that a port had when its rates were last asked for; 0 where they were not."""
-        port = self._ports.get(dpid, {}).get(port_no)
-        return 0.0 if port is None else port.capacity_bps
+        switch = self._switches.get(dpid)
+        if switch is None or port_no not in switch.rows:
+            return 0.0
+        return float(switch.capacity_bps[switch.rows[port_no], 0])
 
-    def measured(self, dpid: int, uses: Mapping[int, Mapping[int, QueueUse]]) -> bool:
+    def measured(self, dpid: int, uses: SwitchUses) -> bool:
         """Take what the queues of a switch send and drop; tell whether a port is sure of something else now."""
-        is_changed = False
-        for port_no, port in self._ports.get(dpid, {}).items():
-            here = uses.get(port_no, _NO_USES)
-            if not here and not port.uses:
-                continue
-            port.uses = here
-            if not self._settings.follows_goals:
-                continue
-            sent = port.sent
-            for queue_id, use in here.items():
-                sent[queue_id] = sent.get(queue_id, 0.0) + use.tx_bps
-            if _differs(port.decided_by, here, port.capacity_bps):
-                port.decided_by = here
-                is_changed |= self._decide(dpid, port_no, port)
-        return is_changed
+        switch = self._switches.get(dpid)
+        if switch is None:
+            return False
+        switch.take(uses)
+        if not self._settings.follows_goals:
+            return False
+        switch.add_up()
+        where = switch.otherwise_used()
+        if where is None:
+            return False
+        sure = switch.floors
+        if sure is None:
+            sure = switch.floors = self._floors_of(dpid, switch)
+        return switch.decide(where, self._needs, sure)
 
     def missing(self, dpid: int) -> dict[int, dict[int, int]]:
         """Return, by port and queue, what needs lack of capacity at the ports of a switch, in bit/s."""
-        return {
-            port_no: port.decision.missing_bps
-            for port_no, port in self._ports.get(dpid, {}).items()
-            if port.decision is not None and port.decision.missing_bps
-        }
+        switch = self._switches.get(dpid)
+        return {} if switch is None else dict(switch.missing())
 
     def classes_of(self, queue_id: int) -> tuple[str, ...]:
         """Return the names of the classes that wait in a queue."""
@@ -145,18 +114,13 @@ class PortQueues:
 
     def reports(self) -> Iterator[PortQueuesReport]:
         """Yield what is known of every port."""
-        for dpid, ports in self._ports.items():
-            for port_no, port in ports.items():
-                decision = port.decision
-                yield PortQueuesReport(
-                    dpid,
-                    port_no,
-                    port.capacity_bps,
-                    port.rates,
-                    port.uses,
-                    {} if decision is None else decision.missing_bps,
-                    performance(self.queues, port.uses, port.rates, port.capacity_bps),
-                )
+        for dpid, switch in self._switches.items():
+            for (port_no, row), capacity_bps in zip(
+                switch.rows.items(), switch.capacity_bps[:, 0].tolist(), strict=False
+            ):
+                rates, uses = switch.rates(port_no), switch.uses_at(row)
+                index = performance(self.queues, uses, rates, capacity_bps)
+                yield PortQueuesReport(dpid, port_no, capacity_bps, rates, uses, switch.missing_at(row), index)
 
     # Clusters
 
@@ -172,56 +136,64 @@ class PortQueues:
 
     def clusters(self) -> list[tuple[int, ...]]:
         """Return the queues that compete with each other, as they were found last."""
-        return sorted({tuple(sorted(found, reverse=True)) for found in self._cluster_of.values()}, reverse=True)
+        return self._clusters
 
     def _make_clusters(self) -> None:
-        samples = self._samples()
-        self._cluster_of = {}
-        for found in clusters({str(queue_id): uses for queue_id, uses in samples.items()}):
-            members = frozenset(map(int, found))
-            for queue_id in members:
-                least = SIGNIFICANT * max(samples[queue_id].values())
-                self._cluster_of.update((key, members) for key, use in samples[queue_id].items() if use >= least > 0)
-        for ports in self._ports.values():
-            for port in ports.values():
-                port.decided_by = None
-        self._unclustered = frozenset(each.queue_id for each in self.queues if each.queue_id not in samples)
+        """Find which queues shared ports since this was done last; that of unmarked packets does not count."""
+        unmarked = column_of(UNMARKED_QUEUE)
+        most: Values = np.zeros(COLUMNS)
+        for switch in self._switches.values():
+            np.maximum(most, switch.sent.max(axis=0, initial=0.0), out=most)
+        most[unmarked] = 0.0
+        # Which queues use a port, as bits: a port is known by that here, so that equal ones count once.
+        bits, users = 1 << np.arange(COLUMNS), {}
+        for dpid, switch in self._switches.items():
+            uses = (switch.sent >= SIGNIFICANT * most) & (switch.sent > 0) & (most > 0)
+            found = (uses @ bits).tolist()
+            users[dpid] = {port_no: found[row] for port_no, row in switch.rows.items() if found[row]}
+            switch.sent = np.zeros_like(switch.sent)
+            switch.void()
+        kinds = {kind for by_port in users.values() for kind in by_port.values()}
+        names = {str(column): column for column in np.flatnonzero(most).tolist()}
+        samples = {name: {kind: 1.0 for kind in kinds if kind >> column & 1} for name, column in names.items()}
+        columns = [[names[name] for name in found] for found in clusters(samples)]
+        unclustered = self._managed & (most == 0)
+        self._competing = [self._managed & (unclustered | np.isin(np.arange(COLUMNS), found)) for found in columns]
+        number = {kind: n for kind in kinds for n, found in enumerate(columns) if any(kind >> c & 1 for c in found)}
+        self._cluster_of = {
+            dpid: {port_no: number[kind] for port_no, kind in by_port.items()} for dpid, by_port in users.items()
+        }
+        self._clusters = sorted((tuple(column_of(column) for column in found) for found in columns), reverse=True)
 
-    def _samples(self) -> dict[int, dict[PortKey, float]]:
-        """Return what each queue sent at each port since this was asked last."""
-        samples: dict[int, dict[PortKey, float]] = {}
-        for dpid, ports in self._ports.items():
-            for port_no, port in ports.items():
-                for queue_id, sent in port.sent.items():
-                    if queue_id != UNMARKED_QUEUE:
-                        samples.setdefault(queue_id, {})[dpid, port_no] = sent
-                port.sent = {}
-        return samples
+    def _floors_of(self, dpid: int, switch: SwitchQueues) -> PortFloors:
+        clusters = self._cluster_of.get(dpid)
+        if not clusters:
+            return self._floors_of_all(switch.capacity_bps)
+        competing = np.tile(self._managed, (len(switch.capacity_bps), 1))
+        for port_no, cluster in clusters.items():
+            if (row := switch.rows.get(port_no)) is not None:
+                competing[row] = self._competing[cluster]
+        return port_floors(switch.capacity_bps, self._settings.floor_pct, competing)
 
-    def _decide(self, dpid: int, port_no: int, port: _Port) -> bool:
-        cluster = self._cluster_of.get((dpid, port_no))
-        among = None if cluster is None else cluster | self._unclustered
-        floor_pct, capacity_bps = self._settings.floor_pct, port.capacity_bps
-        port.decision = found = decide(self.queues, port.uses, among, capacity_bps, floor_pct)
-        if not is_to_be_written(port.rates, found.min_rate_bps, capacity_bps):
-            return False
-        port.rates = found.min_rate_bps
-        return True
-
-    def _floor(self, capacity_bps: float) -> dict[int, int]:
-        found = self._floors.get(capacity_bps)
+    def _floors_of_all(self, capacity_bps: Values) -> PortFloors:
+        """Return what ports are sure of at which all queues compete; switches of one kind have it in common."""
+        kind = capacity_bps.tobytes()
+        found = self._sure.get(kind)
         if found is None:
-            found = self._floors[capacity_bps] = floor_rates(self.queues, capacity_bps, self._settings.floor_pct)
+            if len(self._sure) == KINDS:
+                self._sure.clear()
+            competing = np.tile(self._managed, (len(capacity_bps), 1))
+            found = self._sure[kind] = port_floors(capacity_bps, self._settings.floor_pct, competing)
         return found
 
+    def _queue_ids(self) -> tuple[int, ...]:
+        return UNMARKED_QUEUE, *(each.queue_id for each in self.queues)
 
-def _differs(before: Mapping[int, QueueUse] | None, now: Mapping[int, QueueUse], capacity_bps: float) -> bool:
-    """Tell whether queues are offered, or drop, so much more or less that their rates may be others."""
-    if before is None or before.keys() != now.keys():
-        return True
-    least_bps = LOOKED_AT * capacity_bps
-    for queue_id, use in now.items():
-        change_bps = use.offered_bps - before[queue_id].offered_bps
-        if change_bps >= least_bps or change_bps <= -least_bps:
-            return True
-    return False
+    def _floor(self, capacity_bps: float) -> dict[int, int]:
+        """Return the least rates of queues of which nothing is asked but the floor; 0 for unmarked packets."""
+        found = self._floors.get(capacity_bps)
+        if found is None:
+            rates = self._floors_of_all(np.array([[capacity_bps]])).floor_bps[0].tolist()
+            found = {queue_id: int(rates[column_of(queue_id)]) for queue_id in self._queue_ids()}
+            self._floors[capacity_bps] = found
+        return found

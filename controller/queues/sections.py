@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from controller.queues.core import QueueCore
-from controller.queues.measures import queue_use
+from controller.queues.measures import QueueUse
 from controller.queues.port_queues import PortQueuesReport
 from controller.service_classes.goals import queue_of
 from controller.snapshot.log import Document, DocumentLog
@@ -18,7 +18,7 @@ COMPARE_INTERVAL_S = 1.0
 MOST_INDEX = 1000.0
 """Greatest performance index that is told: a class that gets nothing at all is infinitely far from its goal."""
 
-_NOTHING = queue_use(0.0, 0.0, 0.0)
+_NOTHING = QueueUse(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class QueueSections:

@@ -44,11 +44,17 @@ def group_queue(uses: Iterable[LinkUse]) -> float:
 
 
 def group_utilisation(uses: Iterable[LinkUse]) -> float:
-    """Return the greatest part that a group takes of what others leave of a link, infinite where they leave none."""
+    """Return the greatest part that a group takes of what others leave of a link.
+
+    A link of which others leave nothing counts as if it were the group's alone: others have to be moved from there,
+    and no number of trees of this group changes that.
+    """
     greatest = 0.0
     for use in uses:
         if use.own_bps > 0:
             left_bps = use.capacity_bps - (use.load_bps - use.own_bps)
+            if left_bps <= 0:
+                left_bps = use.capacity_bps
             greatest = max(greatest, use.own_bps / left_bps if left_bps > 0 else inf)
     return greatest
 

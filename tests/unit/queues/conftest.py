@@ -21,6 +21,7 @@ from controller.queues.events import ReadAnew, ServersWanted, Transact, Transact
 from controller.queues.settings import QueueSettings
 from controller.service_classes.goals import Goal, GoalKind
 from ovsdb_server import OvsdbServer
+from silent_server import SilentServer
 from topology.events import LinkUp, PortRole, PortRoleChanged, SwitchUp
 
 FEED = ServiceClass("feed", 1, (parse_prefix("239.1.0.0/16"),), goal=Goal(GoalKind.LOSS, 0.0))
@@ -153,3 +154,10 @@ def make_bench() -> Iterator[Callable[..., Bench]]:
     yield make
     for bench in made:
         bench.close()
+
+
+@pytest.fixture
+def silent_server() -> Iterator[SilentServer]:
+    """A server that takes no connection."""
+    with SilentServer() as found:
+        yield found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import queue
 import socket
 import threading
@@ -12,6 +14,7 @@ import pytest
 
 from apps import ovsdb_session
 from apps.ovsdb_session import OvsdbSession
+from apps.system import system_socket
 from controller.queues.events import DatabaseLost, DatabaseRead, DatabaseUpdated, Transact, Transacted
 
 WAIT_S = 20.0
@@ -186,3 +189,51 @@ def test_a_session_ends_soon_whatever_its_server_does(told, peer):
     began_s = time.monotonic()
     found.close()
     assert time.monotonic() - began_s < 5.0
+
+
+def test_a_session_ends_while_its_server_takes_no_connection(told, silent_server):
+    found = OvsdbSession(silent_server.target, told.events.put)
+    found.start()
+    silent_server.wait_asked(os.getpid())
+    began_s = time.monotonic()
+    found.close()
+    assert not found.is_alive
+    assert time.monotonic() - began_s < ovsdb_session.ANSWER_S / 2
+
+
+def test_a_server_that_takes_no_connection_is_given_up_in_time(session, told, silent_server, monkeypatch):
+    monkeypatch.setattr(ovsdb_session, "ANSWER_S", 0.2)
+    session(silent_server.target)
+    assert told.next(DatabaseLost).reason == "Connection timed out"
+
+
+def test_nothing_is_told_once_a_session_is_to_end(told, peer):
+    found = OvsdbSession(peer(lambda connection: None).target, told.events.put)
+    found.tell(DatabaseLost(found.target, "before"))
+    found.end()
+    found.tell(DatabaseLost(found.target, "after"))
+    assert told.events.get_nowait().reason == "before"
+    assert told.events.empty()
+
+
+def test_the_end_waits_for_no_name(told, monkeypatch):
+    asked, may_answer = threading.Event(), threading.Event()
+
+    class Unresolved(socket.socket):
+        def connect_ex(self, _address):
+            asked.set()
+            may_answer.wait(WAIT_S)
+            return errno.ECONNREFUSED
+
+    monkeypatch.setattr(system_socket, "socket", Unresolved)
+    monkeypatch.setattr(ovsdb_session, "CLOSE_S", 0.05)
+    found = OvsdbSession("tcp:outside.example:6640", told.events.put)
+    found.start()
+    assert asked.wait(WAIT_S)
+    found.close()
+    assert found.is_alive
+    may_answer.set()
+    monkeypatch.setattr(ovsdb_session, "CLOSE_S", WAIT_S)
+    found.close()
+    assert not found.is_alive
+    assert told.events.empty()

@@ -39,8 +39,16 @@ def test_the_queue_of_a_group_is_a_sum_so_that_one_hot_link_shows():
 
 def test_the_utilisation_of_a_group_is_the_greatest_of_what_others_leave():
     assert group_utilisation([LinkUse(10, 10, 100), LinkUse(10, 90, 100)]) == pytest.approx(0.5)
-    assert group_utilisation([LinkUse(10, 120, 100)]) == inf
     assert group_utilisation([LinkUse(0, 120, 100)]) == 0
+
+
+def test_a_link_that_others_fill_says_of_a_group_only_how_much_it_sends_itself():
+    assert group_utilisation([LinkUse(10, 109, 100)]) == pytest.approx(10)
+    assert group_utilisation([LinkUse(10, 110, 100)]) == group_utilisation([LinkUse(10, 220, 100)]) == 0.1
+    # so who cooled down can spare trees although hot groups share its links, and who needs them cannot
+    assert can_spare_tree(5, group_utilisation([LinkUse(1, 221, 100), LinkUse(1, 10, 100)]))
+    assert not can_spare_tree(2, group_utilisation([LinkUse(50, 250, 100), LinkUse(50, 50, 100)]))
+    assert group_utilisation([LinkUse(10, 10, 0)]) == inf
 
 
 def test_limits_are_those_of_erlang_c():

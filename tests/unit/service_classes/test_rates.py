@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.service_classes.goals import GOAL_BOUNDS, Goal, GoalKind
-from controller.service_classes.rates import PortClass, is_to_be_written, need_of, needed_bps, queue_rates
+from controller.service_classes.rates import GoalNeeds, PortClass, are_short, are_to_be_written, queue_rates
 
 CAPACITY = 10_000_000
 
@@ -17,9 +20,16 @@ def port_class(
     return PortClass(name, importance, offered, octets, goal)
 
 
+def needed_bps(
+    goals: Sequence[Goal], offered_bps: float, packet_bytes: float = 1500, capacity_bps: float = CAPACITY
+) -> float:
+    values = (offered_bps, packet_bytes, capacity_bps)
+    return float(GoalNeeds([goals]).bps(*(np.array([[value]], dtype=float) for value in values))[0, 0])
+
+
 def test_needs_by_hand():
-    def need(kind: GoalKind, value: float, offered_bps: float = 1_000_000) -> int:
-        return needed_bps((need_of(Goal(kind, value)),), offered_bps, 1500, CAPACITY)
+    def need(kind: GoalKind, value: float, offered_bps: float = 1_000_000) -> float:
+        return needed_bps((Goal(kind, value),), offered_bps)
 
     assert need(GoalKind.LOSS, 10) == 945_000
     assert need(GoalKind.DELAY, 2) == 1_100_000 + 6_000_000
@@ -27,13 +37,17 @@ def test_needs_by_hand():
     assert need(GoalKind.VELOCITY, 20) == 1_100_000 + 2_500_000
     assert need(GoalKind.RATE, 500_000) == 525_000
     assert need(GoalKind.RATE, 5_000_000) == 1_050_000
-    assert needed_bps((), 1_000_000, 1500, CAPACITY) == 0
+    assert needed_bps((), 1_000_000) == 0
     assert need(GoalKind.DELAY, 2, 0) == 0
 
 
 def test_of_several_goals_the_most_demanding_counts():
-    needs = [need_of(Goal(GoalKind.LOSS, 10)), need_of(Goal(GoalKind.DELAY, 2)), need_of(Goal(GoalKind.RATE, 1e6))]
-    assert needed_bps(needs, 1_000_000, 1500, CAPACITY) == 7_100_000
+    goals = [Goal(GoalKind.LOSS, 10), Goal(GoalKind.DELAY, 2), Goal(GoalKind.RATE, 1e6)]
+    assert needed_bps(goals, 1_000_000) == 7_100_000
+    # each queue goes by its own goals, however many others have
+    offered = np.full((2, 3), 1e6)
+    found = GoalNeeds([goals, [], goals[2:]]).bps(offered, np.full((2, 3), 1500.0), np.array([[1e7], [2e7]]))
+    assert found.tolist() == [[7_100_000, 0, 1_050_000]] * 2
 
 
 def test_importance_goes_first_and_the_order_of_the_file_decides_ties():
@@ -74,8 +88,8 @@ def test_rates_fit_and_everyone_has_the_floor(capacity: float, floor_pct: float,
     assert sum(found.min_rate_bps.values()) <= capacity
     floor = min(int(capacity * floor_pct / 100), int(capacity / len(classes)))
     for class_ in classes:
-        needs = () if class_.goal is None else (need_of(class_.goal),)
-        need = needed_bps(needs, class_.offered_bps, class_.packet_bytes, capacity)
+        goals = () if class_.goal is None else (class_.goal,)
+        need = needed_bps(goals, class_.offered_bps, class_.packet_bytes, capacity)
         rate = found.min_rate_bps[class_.name]
         assert rate >= floor
         assert found.infeasible.get(class_.name, 0) == max(0, need - rate)
@@ -86,8 +100,16 @@ def test_rates_fit_and_everyone_has_the_floor(capacity: float, floor_pct: float,
 
 
 def test_small_changes_are_not_written():
-    before = {"a": 100, "b": 900}
-    assert not is_to_be_written(before, {"a": 149, "b": 851}, 1000)
-    assert is_to_be_written(before, {"a": 150, "b": 850}, 1000)
-    assert is_to_be_written(before, {"a": 100}, 1000)
-    assert is_to_be_written({}, {"a": 1}, 1000)
+    before = np.array([[100.0, 900.0]] * 4)
+    wanted = np.array([[149.0, 851.0], [150.0, 850.0], [100.0, 849.0], [100.0, 900.0]])
+    assert are_to_be_written(before, wanted, 1000).tolist() == [False, True, True, False]
+    assert are_to_be_written(before, wanted, np.array([[900.0], [1100.0], [1000.0], [1.0]])).tolist() == [
+        *(True, False, True, False)
+    ]
+
+
+def test_a_queue_is_short_that_gets_less_than_comes_to_it_and_could_have_more():
+    written = np.array([[100.0, 900.0]] * 5)
+    wanted = np.array([[105.0, 895.0], [105.0, 895.0], [100.5, 899.5], [90.0, 910.0], [100.0, 900.0]])
+    offered = np.array([[100.0, 0.0], [98.0, 9000.0], [9000.0, 0.0], [0.0, 900.0], [9000.0, 9000.0]])
+    assert are_short(written, wanted, offered).tolist() == [True, False, False, True, False]

@@ -1,4 +1,4 @@
-"""The least rates of the queues at a port, from what is measured there and from the goals of their classes.
+"""The queues that ports have for classes, and how far they are from what their classes want.
 
 Classes of one importance wait in one queue, so a goal of one is a goal of all of them: the queue needs what the most
 demanding needs for all that waits there, and for goals of a rate what they want together.
@@ -6,14 +6,13 @@ demanding needs for all that waits there, and for goals of a rate what they want
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import NamedTuple
 
 from controller.config.service_classes import ServiceClass
 from controller.queues.measures import QueueUse
 from controller.service_classes.goals import CONTROLLER, DISCRETIONARY, Goal, GoalKind, performance_index, queue_of
-from controller.service_classes.rates import Need, need_of, needed_bps, share_out
 
 UNMARKED_QUEUE = 0
 """Of packets that no entry is about."""
@@ -22,19 +21,11 @@ DEFAULT_PACKET_BYTES = 1500.0
 
 
 class ManagedQueue(NamedTuple):
-    """A queue of ports: its classes, the goals that all that waits there shall meet, and what these need."""
+    """A queue of ports: its classes, and the goals that all that waits there shall meet."""
 
     queue_id: int
     classes: tuple[ServiceClass, ...]
     goals: tuple[Goal, ...]
-    needs: tuple[Need, ...]
-
-
-class PortDecision(NamedTuple):
-    """Least rates in bit/s by queue, and what is missing of needs."""
-
-    min_rate_bps: dict[int, int]
-    missing_bps: dict[int, int]
 
 
 def managed_queues(classes: Iterable[ServiceClass]) -> tuple[ManagedQueue, ...]:
@@ -45,12 +36,10 @@ def managed_queues(classes: Iterable[ServiceClass]) -> tuple[ManagedQueue, ...]:
     members: dict[int, list[ServiceClass]] = {CONTROLLER: [], DISCRETIONARY: []}
     for each in classes:
         members.setdefault(each.importance, []).append(each)
-    return tuple(_managed(importance, found) for importance, found in sorted(members.items()))
-
-
-def _managed(importance: int, classes: list[ServiceClass]) -> ManagedQueue:
-    goals = _goals(classes)
-    return ManagedQueue(queue_of(importance), tuple(classes), goals, tuple(map(need_of, goals)))
+    return tuple(
+        ManagedQueue(queue_of(importance), tuple(found), _goals(found))
+        for importance, found in sorted(members.items())
+    )
 
 
 def _goals(classes: Iterable[ServiceClass]) -> tuple[Goal, ...]:
@@ -68,53 +57,6 @@ def _goals(classes: Iterable[ServiceClass]) -> tuple[Goal, ...]:
             case GoalKind.LOSS | GoalKind.DELAY:
                 found[kind] = min(found.get(kind, inf), value)
     return tuple(Goal(kind, value) for kind, value in found.items())
-
-
-def floor_rates(queues: Sequence[ManagedQueue], capacity_bps: float, floor_pct: float) -> dict[int, int]:
-    """Return the least rates of queues of which nothing is asked but the floor; that of unmarked packets has none."""
-    return decide(queues, {}, None, capacity_bps, floor_pct).min_rate_bps
-
-
-def decide(
-    queues: Sequence[ManagedQueue],
-    uses: Mapping[int, QueueUse],
-    competing: Collection[int] | None,
-    capacity_bps: float,
-    floor_pct: float,
-) -> PortDecision:
-    """Return what the queues of a port are sure of.
-
-    Parameters
-    ----------
-    queues
-        All that the port has, the most important first.
-    uses
-        What of them sent or dropped anything, in bit/s and packets/s.
-    competing
-        The queues among which the port is divided: those of its cluster, None for all. Others have no floor and no
-        need here.
-    capacity_bps, floor_pct
-        Of the port; the floor in percent of the capacity.
-    """
-    among = queues if competing is None else [each for each in queues if each.queue_id in competing]
-    needed = []
-    for queue_id, _, _, needs in among:
-        use = uses.get(queue_id) if needs else None
-        if use is None:
-            needed.append(0)
-        else:
-            packet_bytes = use.packet_bytes or DEFAULT_PACKET_BYTES
-            needed.append(needed_bps(needs, use.offered_bps, packet_bytes, capacity_bps))
-    found, lacking = share_out(capacity_bps, floor_pct, needed)
-    rates = {UNMARKED_QUEUE: 0}
-    if competing is not None:
-        rates |= dict.fromkeys((each.queue_id for each in queues), 0)
-    missing = {}
-    for each, rate, lack in zip(among, found, lacking, strict=True):
-        rates[each.queue_id] = rate
-        if lack:
-            missing[each.queue_id] = lack
-    return PortDecision(rates, missing)
 
 
 def performance(
