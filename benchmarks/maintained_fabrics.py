@@ -33,6 +33,8 @@ from topology.graph import Graph, Link, NodeId, NodeKind
 
 TICK_S = 1.0
 LONGEST_S = 400_000.0
+POLL_S = 10.0
+"""How often the switches' counters are polled."""
 
 
 class Odds(NamedTuple):
@@ -42,6 +44,7 @@ class Odds(NamedTuple):
     hook_hangs: float = 0.0
     never_back: float = 0.0
     wrongly_cabled: float = 0.0
+    errors_rise: float = 0.0
     crash_per_s: float = 0.0
     restart_per_s: float = 0.0
     runner_killed_per_s: float = 0.0
@@ -84,6 +87,7 @@ class MaintainedFabric:
         self._missing: set[Link] = set()
         self._is: tuple[frozenset[int], frozenset[Link]] = (frozenset(), frozenset())
         self._homes = frozenset(int(str(node)) for node in whole.nodes(NodeKind.TOR))
+        self.erring: set[int] = set()
         self.broken: list[str] = []
         self.told: list[CampaignTold] = []
 
@@ -115,6 +119,18 @@ class MaintainedFabric:
         """Return that nothing is measured."""
         return 0, 0.0
 
+    def errors_before(self, dpid: int, far_ends: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float] | None:
+        """Return that ports had none before."""
+        return {}
+
+    def errors_since(
+        self, dpid: int, far_ends: Iterable[tuple[int, int]], since_s: float
+    ) -> dict[tuple[int, int], float] | None:
+        """Return the errors of a switch that was upgraded badly, once it was polled twice."""
+        if self.now < since_s + 2 * POLL_S:
+            return None
+        return {(dpid, 1): 5.0} if dpid in self.erring else {}
+
     def utilisation_pct(self, out: frozenset[int]) -> float | None:
         """Return a load that grows with what is out."""
         return self.busy_pct + 5.0 * len(out)
@@ -138,6 +154,7 @@ class MaintainedFabric:
     def mend(self, dpid: int) -> None:
         """Have a switch back as it should."""
         self._down_until_s[dpid] = self.now
+        self.erring.discard(dpid)
         self._missing = {link for link in self._missing if dpid not in (link.u, link.v)}
 
     def is_going(self, dpid: int) -> bool:
@@ -195,6 +212,9 @@ class MaintenanceRun:
             moment = Moment(fabric.now, int(fabric.now) % 86400)
             self._perform(self.campaign.look(fabric, fabric.settings, moment))
             self._look_at_waits()
+            done_badly = fabric.erring.intersection(work.dpid for work in self.campaign.at(Step.DONE))
+            if done_badly:
+                fabric.broken.append(f"switches {sorted(done_badly)} are done with more errors than before")
             self._keep()
         if not self.campaign.is_over:
             fabric.broken.append(f"it does not end: {self.campaign.waits_for}")
@@ -300,6 +320,10 @@ class MaintenanceRun:
         if self.runner != self.campaign.record.runner and not self.campaign.is_over:
             if self.campaign.state not in (CampaignState.RUNNING, CampaignState.PAUSED):
                 return
+            for failed in self.campaign.at(Step.FAILED):
+                fabric.mend(
+                    failed.dpid
+                )  # whoever has another command go on tries these again, and so sees after them
             self.campaign.resume(self.runner)
         for work in self.campaign.at(Step.HOOK):
             if not work.is_claimed:
@@ -312,6 +336,8 @@ class MaintenanceRun:
                 self._runs[work.dpid] = (fabric.now + lasts_s, fault)
                 for_s = 1e9 if random.random() < odds.never_back else random.uniform(1.0, 60.0)
                 wrongly = random.random() < odds.wrongly_cabled
+                if odds.errors_rise and random.random() < odds.errors_rise:
+                    fabric.erring.add(work.dpid)
                 fabric.goes_down(work.dpid, random.uniform(0.0, lasts_s), for_s, without_link=wrongly)
         for dpid, (end_s, fault) in list(self._runs.items()):
             if fabric.now >= end_s:

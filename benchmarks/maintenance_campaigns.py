@@ -3,9 +3,9 @@
     python benchmarks/maintenance_campaigns.py [--campaigns 200] [--seed 1] [--json]
 
 Each campaign goes over every switch of a fabric that is drawn with its settings: fat trees, leaf-spine fabrics and
-random graphs. Upgrades fail, hang, leave switches away or wrongly cabled, switches fail by themselves, the controller
-and the command are killed. Each switch that is begun is held against every limit by code of its own. Status 1 where
-one was broken, or a campaign did not end.
+random graphs. Upgrades fail, hang, leave switches away, wrongly cabled or with more errors at a port, switches fail
+by themselves, the controller and the command are killed. Each switch that is begun is held against every limit by
+code of its own. Status 1 where one was broken, or a campaign did not end.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def run_campaign(seed: int) -> Outcome:
         restart_per_s=random.choice([0, 1 / 200]),
         runner_killed_per_s=random.choice([0, 1 / 400]),
         pause_per_s=random.choice([0, 1 / 1000]),
+        errors_rise=random.choice([0, 0.02]),
     )
     fabric = MaintainedFabric(whole, settings, odds, seed)
     order = MaintenanceOrder(tuple(sorted(fabric.groups)), disruptive=True, hook_limit_s=120.0)

@@ -6,7 +6,7 @@ the alarm of a switch that is lost or cut off where it leads to one, else an ala
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
@@ -43,7 +43,7 @@ from topology.events import (
     SwitchDown,
     SwitchUp,
 )
-from topology.graph import NodeKind
+from topology.graph import NodeKind, tier_of
 
 XID_TAG = 0xAD
 """No message of this core goes to a switch; the tag keeps others' answers away from it."""
@@ -64,8 +64,6 @@ class AlarmTask(Enum):
     SURVEY = auto()
     CONFIRM = auto()
 
-
-LEVEL_TIERS: Mapping[int, NodeKind] = {1: NodeKind.TOR, 2: NodeKind.AGGREGATION}
 
 Output: TypeAlias = AlarmTurned | ActionTaken | ActionRefused | Notice
 
@@ -283,7 +281,7 @@ class AlarmCore:
         for dpid, switch in self.known.switches.items():
             if dpid in graph and switch.connected and (graph.neighbours(dpid) or switch.level is None):
                 level = graph.level(dpid)
-                tier = LEVEL_TIERS.get(level, NodeKind.CORE) if has_tors else NodeKind.SWITCH
+                tier = tier_of(level, has_tors)
                 if (switch.level, switch.tier) != (level, tier.value):
                     switch.level, switch.tier = level, tier.value
                     self.kept.touch("switch", dpid)

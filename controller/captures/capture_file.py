@@ -87,7 +87,9 @@ class CaptureReader:
 
     def frames(self) -> Iterator[CapturedFrame]:
         """Yield frame after frame; CaptureDamaged at the place where the file is cut, damaged or no capture."""
-        magic = self._take(4, "the file's first four bytes", is_end_allowed=False)
+        magic = self._take(4, "its beginning", is_end_allowed=True)
+        if not magic:
+            raise CaptureDamaged("the file is empty", 0, 1)
         if magic in _PCAP_MAGICS:
             yield from self._pcap(*_PCAP_MAGICS[magic])
         elif magic == _SECTION:

@@ -88,10 +88,13 @@ class CaptureCast:
         order = sorted(self._sizes_bytes, key=lambda group: (-self._sizes_bytes[group], group))
         wanted = [group for group in order if self._interests.get(group) or self._own_receivers]
         if not wanted:
-            raise CastImpossible("nobody asks for one of its groups: --receivers N gives each N receivers")
+            raise CastImpossible(
+                "nobody asks for one of its groups: `vsrt trace scenario --receivers N` gives each N receivers"
+            )
         if len(wanted) < len(order):
             self.notes.append(
-                f"{len(order) - len(wanted):,} groups for which nobody asks are left out: --receivers N gives each N."
+                f"{len(order) - len(wanted):,} groups for which nobody asks are left out: --receivers N of"
+                " `vsrt trace scenario` gives each N."
             )
         return wanted[:busiest]
 

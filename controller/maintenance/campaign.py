@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from controller.config.maintenance_settings import Maintenance
-from controller.maintenance.checks import CampaignRefused, Preflight, check_order
+from controller.maintenance.checks import (
+    CampaignRefused,
+    Preflight,
+    check_order,
+    errors_of,
+    far_ends,
+    why_errors_rose,
+    why_not_quiet,
+)
 from controller.maintenance.groups import RedundancyGroup
 from controller.maintenance.model import (
     DAY_S,
@@ -33,9 +41,11 @@ from controller.maintenance.schedule import next_switches, phase_ends, widths
 HOOK_SLACK_S = 30.0
 """How much longer than the upgrade may take its end is waited for: the program that runs it ends it in time."""
 
-
 TRIES = 4
 """Switches of which it is looked whether they can be done without, in one look at the fabric."""
+
+PAST_HOOK = (Step.BACK, Step.SOAKING, Step.DONE)
+"""The steps of a switch whose upgrade went well."""
 
 
 class Moment(NamedTuple):
@@ -65,6 +75,7 @@ class Campaign:
         self.changed: dict[int, None] = {}
         self._blocked_since_s: float | None = None
         self._refused: dict[int, int] = {}
+        self._awaited: set[int] = set()
         self._steps: Mapping[Step, Callable[[SwitchWork, FabricView, Maintenance, float], list[CampaignOutput]]] = {
             Step.DRAINING: self._drain,
             Step.HOOK: self._await_hook,
@@ -95,9 +106,11 @@ class Campaign:
     def resumed(cls, record: CampaignRecord) -> Campaign:
         """Return the campaign that another controller, or an earlier run of this one, has left in the log.
 
-        All connections have ended since, so of a switch that is being upgraded nobody knows whether its own did.
+        All connections have ended since, so of a switch that is being upgraded nobody knows whether its own did, and
+        one that was in use again has not failed before it was there.
         """
         campaign = cls(record)
+        campaign._awaited.update(work.dpid for work in campaign.at(Step.SOAKING))
         for work in campaign.at(Step.HOOK, Step.BACK):
             work.was_away = work.was_away or work.is_claimed or work.step is Step.BACK
         return campaign
@@ -172,18 +185,20 @@ class Campaign:
         return outputs
 
     def hook_begins(self, dpid: int, runner: str) -> None:
-        """Take it that the upgrade of a switch begins."""
+        """Take it that the upgrade of a switch begins, anew where that was told before: the answer may be lost."""
         work = self._upgraded(dpid, runner)
-        if work.is_claimed:
-            raise CampaignRefused("dpid", f"the upgrade of switch {dpid} has begun already")
         self._restart(work, Step.HOOK)
         work.is_claimed, work.was_away = True, False
 
     def hook_ended(self, dpid: int, runner: str, fault: str) -> list[CampaignOutput]:
-        """Take it that the upgrade of a switch has ended, well where `fault` is empty."""
-        work = self._upgraded(dpid, runner)
-        if not work.is_claimed:
-            raise CampaignRefused("dpid", f"the upgrade of switch {dpid} has not begun")
+        """Take it that the upgrade of a switch has ended, well where `fault` is empty; it may be told twice.
+
+        Where nobody knows that it began, the log had lost that, and who saw whether the switch was away is gone.
+        """
+        work = self._upgraded(dpid, runner, *((Step.FAILED,) if fault else PAST_HOOK))
+        if work.step is not Step.HOOK:
+            return []
+        work.was_away = work.was_away or not work.is_claimed
         work.is_claimed = False
         if fault:
             return [self._fail(work, f"the upgrade failed: {fault}")]
@@ -225,27 +240,13 @@ class Campaign:
         return [] if (work.dpid in view.drained()) is wanted else [DrainWanted(work.dpid, wanted)]
 
     def _drain(self, work: SwitchWork, view: FabricView, settings: Maintenance, now: float) -> list[CampaignOutput]:
-        reason = self._why_not_quiet(work, view, settings)
+        reason = why_not_quiet(work, view, settings)
         if self._lasts(work, reason, settings.quiet_s, now):
             self._enter(work, Step.HOOK)
             return [
                 CampaignTold("maintenance-drained", f"Switch {work.dpid} is quiet: it can be upgraded.", work.dpid)
             ]
         return self._late(work, settings.quiet_limit_s, now)
-
-    def _why_not_quiet(self, work: SwitchWork, view: FabricView, settings: Maintenance) -> str:
-        if work.dpid not in view.drained():
-            return "it is about to be drained"
-        if transit := view.transit(work.dpid):
-            return f"{transit} trees still lead through it"
-        for dpid in (work.dpid, *(link[2] for link in work.links)):
-            is_concerned = dpid == work.dpid or view.graph.has_link(work.dpid, dpid)
-            if is_concerned and (trouble := view.trouble(dpid)):
-                return f"switch {dpid} {trouble}"
-        port_no, bps = view.busiest_port(work.dpid)
-        if bps > settings.quiet_bps and not work.has_hosts:
-            return f"its port {port_no} still carries {bps:,.0f} bit/s"
-        return ""
 
     def _await_hook(
         self, work: SwitchWork, _view: FabricView, _settings: Maintenance, now: float
@@ -282,8 +283,16 @@ class Campaign:
     def _soak(self, work: SwitchWork, view: FabricView, settings: Maintenance, now: float) -> list[CampaignOutput]:
         assert work.since_s is not None
         reason = self._why_not_back(work, view)
-        if reason and (view.absence(work.dpid) or not view.trouble(work.dpid)):
+        if not reason and work.dpid in self._awaited:
+            self._awaited.remove(work.dpid)
+            work.since_s = now
+        if rise := why_errors_rose(work, view, settings.errors_per_s):
+            return [self._fail(work, rise), DrainWanted(work.dpid, True)]
+        is_awaited = work.dpid in self._awaited
+        if reason and not is_awaited and (view.absence(work.dpid) or not view.trouble(work.dpid)):
             return [self._fail(work, f"it was back, but now {reason}"), DrainWanted(work.dpid, True)]
+        if not reason and errors_of(work, view) is None:
+            reason = "its errors were not counted twice since it is in use"
         if not reason and now >= work.since_s + settings.soak_s:
             work.took_s = None if work.began_s is None else now - work.began_s
             self._enter(work, Step.DONE)
@@ -332,6 +341,7 @@ class Campaign:
             )
             for work in begun_now:
                 work.links = links_at(view.graph, work.dpid)
+                work.errors = view.errors_before(work.dpid, far_ends(work))
                 work.began_s = at.now
                 self._enter(work, Step.DRAINING)
         outputs: list[CampaignOutput] = [DrainWanted(work.dpid, True) for work in begun_now]
@@ -464,13 +474,13 @@ class Campaign:
             raise CampaignRefused("dpid", f"switch {dpid} is no part of the campaign")
         return work
 
-    def _upgraded(self, dpid: int, runner: str) -> SwitchWork:
+    def _upgraded(self, dpid: int, runner: str, *others: Step) -> SwitchWork:
         if self.is_over:
             raise CampaignRefused("state", f"the campaign is {self.state}")
         if runner != self.record.runner:
             raise CampaignRefused("runner", "another command upgrades the switches of this campaign now")
         work = self._work(dpid)
-        if work.step is not Step.HOOK:
+        if work.step not in (Step.HOOK, *others):
             raise CampaignRefused("dpid", f"switch {dpid} is {work.step}, and not to be upgraded now")
         return work
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from controller.config.maintenance_settings import Maintenance
+from controller.maintenance.errors import Place, risen
 from controller.maintenance.groups import FabricReach, RedundancyGroup
-from controller.maintenance.model import FabricView, MaintenanceOrder
+from controller.maintenance.model import FabricView, MaintenanceOrder, SwitchWork
 from controller.maintenance.schedule import least_ready
 
 LISTED = 20
@@ -79,3 +80,44 @@ class Preflight:
             return f"would leave a link {busy_pct:.0f} % busy, and {most_pct:g} % is allowed"
         self._out.add(dpid)
         return ""
+
+
+def why_not_quiet(work: SwitchWork, view: FabricView, settings: Maintenance) -> str:
+    """Say what still goes through a switch that is drained; empty where nothing does."""
+    if work.dpid not in view.drained():
+        return "it is about to be drained"
+    if transit := view.transit(work.dpid):
+        return f"{transit} trees still lead through it"
+    for dpid in (work.dpid, *(link[2] for link in work.links)):
+        is_concerned = dpid == work.dpid or view.graph.has_link(work.dpid, dpid)
+        if is_concerned and (trouble := view.trouble(dpid)):
+            return f"switch {dpid} {trouble}"
+    port_no, bps = view.busiest_port(work.dpid)
+    if bps > settings.quiet_bps and not work.has_hosts:
+        return f"its port {port_no} still carries {bps:,.0f} bit/s"
+    return ""
+
+
+def far_ends(work: SwitchWork) -> list[Place]:
+    """Return the other ends of the cables that a switch had before it was drained."""
+    return [(far, port_no) for _, _, far, port_no in work.links]
+
+
+def errors_of(work: SwitchWork, view: FabricView) -> dict[Place, float] | None:
+    """Return the errors in a second at a switch since it is watched; None as long as they are not known.
+
+    There are none where they were not measured before it was drained.
+    """
+    if work.errors is None or work.since_s is None:
+        return {}
+    return view.errors_since(work.dpid, far_ends(work), work.since_s)
+
+
+def why_errors_rose(work: SwitchWork, view: FabricView, tolerated_per_s: float) -> str:
+    """Say at which end of its cables a switch has more errors than before it was drained; empty where at none."""
+    found = risen(work.errors or {}, errors_of(work, view) or {}, tolerated_per_s)
+    if found is None:
+        return ""
+    (dpid, port_no), now_per_s, before_per_s = found
+    where = f"its port {port_no}" if dpid == work.dpid else f"port {port_no} of switch {dpid}, at its other end,"
+    return f"{where} has {now_per_s:.3g} errors in a second, and had {before_per_s:.3g} at most before"

@@ -1,13 +1,12 @@
-"""Which switches stand in for each other: redundancy groups, by tier and pod, of cores by plane."""
+"""Which switches stand in for each other: redundancy groups, by tier and pod, of the highest tier by plane."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from topology.graph import Graph, NodeId, order_key
-
-CORE, AGGREGATION, TOR, FLAT = "core", "aggregation", "tor", "switch"
+from topology.graph import Graph, NodeId, NodeKind, order_key, tier_of
 
 
 class RedundancyGroup(NamedTuple):
@@ -16,11 +15,11 @@ class RedundancyGroup(NamedTuple):
     Attributes
     ----------
     rank
-        0 for the tier that is first, that of cores.
+        0 for the tier that is first, the highest.
     tier
-        What the tier is called.
+        What the tier is called, by its level.
     number
-        Which group of the tier it is, from 1.
+        Which of the groups of that name it is, from 1.
     """
 
     rank: int
@@ -45,6 +44,7 @@ def redundancy_groups(graph: Graph) -> dict[NodeId, RedundancyGroup]:
     highest, lowest = max(level.values(), default=0), min(level.values(), default=0)
     pods = _components(graph, {node for node in switches if level[node] < highest})
     groups: dict[NodeId, RedundancyGroup] = {}
+    has_tors, numbers = bool(graph.nodes(NodeKind.TOR)), Counter[str]()
     for each in range(highest, lowest - 1, -1):
         members = [node for node in switches if level[node] == each]
         if each == highest and highest > lowest:
@@ -53,18 +53,11 @@ def redundancy_groups(graph: Graph) -> dict[NodeId, RedundancyGroup]:
             parts = _by_key({node: pods.get(node) for node in members})
         if any(len(part) == 1 for part in parts):
             parts = [members]
-        for number, part in enumerate(parts, start=1):
-            group = RedundancyGroup(highest - each, _tier(each, lowest, highest), number)
-            groups.update(dict.fromkeys(part, group))
+        tier = tier_of(each, has_tors).value
+        for part in parts:
+            numbers[tier] += 1
+            groups.update(dict.fromkeys(part, RedundancyGroup(highest - each, tier, numbers[tier])))
     return groups
-
-
-def _tier(level: int, lowest: int, highest: int) -> str:
-    if lowest == highest:
-        return FLAT
-    if level == highest:
-        return CORE
-    return TOR if level == lowest else AGGREGATION
 
 
 def _by_key(keys: Mapping[NodeId, object]) -> list[list[NodeId]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, cast
 
+from controller.maintenance.errors import Place
 from controller.maintenance.groups import RedundancyGroup
 from topology.graph import Graph
 
@@ -94,7 +95,8 @@ class SwitchWork:
     """A switch of a campaign.
 
     `since_s` is when its step began, `quiet_since_s` since when it has been as the step wants it, `began_s` when its
-    work began, as far as this run of the controller knows; `links` are its cables before it was drained.
+    work began, as far as this run of the controller knows; `links` are its cables before it was drained,
+    `errors` the errors in a second that its ports and the other ends had by then; None where nobody measured.
     """
 
     dpid: int
@@ -106,6 +108,7 @@ class SwitchWork:
     has_hosts: bool = False
     was_away: bool = False
     links: tuple[LinkEnds, ...] = ()
+    errors: dict[Place, float] | None = None
     took_s: float | None = None
     since_s: float | None = None
     quiet_since_s: float | None = None
@@ -152,6 +155,15 @@ class FabricView(Protocol):
 
     def busiest_port(self, dpid: int) -> tuple[int, float]:
         """Return the port to another switch that carries most, and how many bit/s; 0 where nothing is measured."""
+
+    def errors_before(self, dpid: int, far_ends: Iterable[Place]) -> dict[Place, float] | None:
+        """Return the highest errors in a second lately of the ports of a switch and of the other ends, if any.
+
+        None where nobody measures.
+        """
+
+    def errors_since(self, dpid: int, far_ends: Iterable[Place], since_s: float) -> dict[Place, float] | None:
+        """Return the errors in a second now, if any; None as long as they are not all measured since a time."""
 
     def utilisation_pct(self, out: frozenset[int]) -> float | None:
         """Return how busy the busiest link is while these switches are drained and no others, in percent.
@@ -213,6 +225,7 @@ def work_value(work: SwitchWork) -> dict[str, Any]:
         "away": work.was_away,
         "links": [list(link) for link in work.links],
         "took_s": work.took_s,
+        "errors": None if work.errors is None else [[*place, per_s] for place, per_s in sorted(work.errors.items())],
     }
 
 
@@ -244,6 +257,7 @@ def read_work(value: Mapping[str, Any]) -> SwitchWork:
     """Return the switch of which the log says this; KeyError, TypeError or ValueError where it cannot be read."""
     rank, tier, number = value["group"]
     links = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in value["links"])
+    errors = value.get("errors")
     return SwitchWork(
         int(value["dpid"]),
         RedundancyGroup(int(rank), str(tier), int(number)),
@@ -254,5 +268,6 @@ def read_work(value: Mapping[str, Any]) -> SwitchWork:
         bool(value["hosts"]),
         bool(value["away"]),
         links,
+        None if errors is None else {(int(dpid), int(port)): float(per_s) for dpid, port, per_s in errors},
         None if value["took_s"] is None else float(value["took_s"]),
     )

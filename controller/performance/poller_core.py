@@ -18,6 +18,7 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.maintenance.errors import ErrorsMeasured
 from controller.multicast.events import LoadsMeasured
 from controller.performance import inputs
 from controller.performance.core import PerformanceCore
@@ -32,6 +33,7 @@ from controller.performance.poller import (
 )
 from controller.performance.poller_entries import EntryTable
 from controller.performance.poller_settings import core_settings, poll_settings
+from controller.performance.ports import longer
 from controller.performance.requests import RequestStats, StatsReceived
 from controller.rules.pipeline import MONITOR_TAG
 from topology.events import TOPOLOGY_EVENTS
@@ -42,8 +44,9 @@ TICK_S = 1.0
 """Time between two looks at what ends by time alone: roll-ups, conditions that nothing is heard of."""
 
 _TX_BYTES = BYTE_COLUMNS[1]
+_ERRORS = [Counter.RX_ERRORS.column, Counter.TX_ERRORS.column]
 
-Output: TypeAlias = RequestStats | PerformanceEffect | SwitchTurned | LoadsMeasured
+Output: TypeAlias = RequestStats | PerformanceEffect | SwitchTurned | LoadsMeasured | ErrorsMeasured
 
 
 def last_port_no(ofp_version: int) -> int:
@@ -82,6 +85,7 @@ class MonitorCore:
         self._versions: dict[int, int] = {}
         self._kinds: dict[int, NodeKind] = {}
         self._kinds_version = -1
+        self._erring: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._links_of = (-1, -1)
         self._link_of_row: NDArray[np.int32] = np.empty(0, np.int32)
         self._links: list[tuple[int, int, int]] = []
@@ -195,8 +199,10 @@ class MonitorCore:
     def _judge(self, event: inputs.Input, now: float) -> None:
         for effect in self.performance.handle(event, self.at_s(now)):
             self._out.append(effect)
-            if isinstance(effect, SamplesRated) and self.settings.feed_trees:
-                self._see_links(effect)
+            if isinstance(effect, SamplesRated):
+                self._see_errors(effect)
+                if self.settings.feed_trees:
+                    self._see_links(effect)
 
     def _tell_classes(self, now: float) -> None:
         graph = self.poller.fabric.graph
@@ -208,7 +214,25 @@ class MonitorCore:
                     self._kinds[dpid] = kind
                     self._judge(inputs.SwitchClassified(dpid, kind), now)
 
-    # Links.
+    # Errors and links.
+
+    def _see_errors(self, rated: SamplesRated) -> None:
+        """Tell which switches were polled, and which of their ports have errors, or had some."""
+        rates = rated.rates.take(~np.isnan(rated.rates.interval_s))
+        if not len(rates.rows):
+            return
+        if len(self._erring) < self.ports.capacity:
+            self._erring = longer(self._erring, self.ports.capacity)
+        per_s = np.nansum(rates.per_s[:, _ERRORS], axis=1)
+        told = np.flatnonzero((per_s > 0) | self._erring[rates.rows])
+        self._erring[rates.rows] = per_s > 0
+        _, first = np.unique(self.ports.node[rates.rows], return_index=True)
+        switches = tuple(sorted(self.ports.name(row).dpid for row in rates.rows[first].tolist()))
+        names = map(self.ports.name, rates.rows[told].tolist())
+        errors = tuple(
+            (name.dpid, name.port_no, each) for name, each in zip(names, per_s[told].tolist(), strict=True)
+        )
+        self._out.append(ErrorsMeasured(switches, errors))
 
     def _see_links(self, rated: SamplesRated) -> None:
         """Tell what links carry, as their sending ends have it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller.profiles.hops import HopTimes
 from controller.profiles.spans import Operation, Span, SpanOutcome
 from controller.time_bins import TimeBins
 
@@ -18,6 +19,13 @@ LOOP, CORE, EDITS, BARRIER = "loop", "core", "edits", "barrier"
 
 JOIN_SEGMENTS = (LOOP, CORE, EDITS, BARRIER)
 """The way of a join in the controller, one segment after the other: together they are the whole."""
+
+
+PACKET_IN, ECHO, SWITCH = "packet_in", "echo", "switch"
+
+JOIN_WAY = (PACKET_IN, LOOP, CORE, EDITS, ECHO, SWITCH)
+"""The way of a join from its edge switch on: half an echo stands for its packet-in; the barrier's time is that of an
+echo, the way to the switch and back, and the rest, in which the switch did what it was sent."""
 
 
 class _SwitchTimes:
@@ -37,6 +45,7 @@ class LatencyFigures:
     sent to when the switch had confirmed them. A join's segments are: until the loop took the packet-in that was
     there (`loop`), until the core had decided (`core`), until the edits that serve the host's port were sent
     (`edits`: others are before them in the switch's window), until the switch had confirmed them (`barrier`).
+    The hops between switches are timed by frames of discovery, in `hops`.
 
     Attributes
     ----------
@@ -48,6 +57,7 @@ class LatencyFigures:
 
     def __init__(self) -> None:
         self.missed_count = self.others_count = 0
+        self.hops = HopTimes()
         self._switches: dict[int, _SwitchTimes] = {}
         self._batches: dict[tuple[int, int], float] = {}
 
@@ -76,6 +86,7 @@ class LatencyFigures:
         asked_s = None if times is None else times.echoes.pop(xid, None)
         if times is not None and asked_s is not None:
             times.echo.count(_ns(now - asked_s))
+            self.hops.echo_took(dpid, max(0.0, now - asked_s))
 
     def edits_sent(self, dpid: int, xid: int, now: float) -> None:
         """Take it that edits went to a switch with a barrier behind them, whose transaction id is `xid`."""
@@ -93,6 +104,7 @@ class LatencyFigures:
 
     def disconnected(self, dpid: int) -> None:
         """Take it that a switch's connection ended: nothing that it was asked is answered any more."""
+        self.hops.disconnected(dpid)
         times = self._switches.get(dpid)
         if times is not None:
             times.echoes.clear()
@@ -133,9 +145,21 @@ class LatencyFigures:
                 "barrier": _told(times.barrier),
                 "join": _told(times.join),
                 "segments": {name: _told(times.segments[name]) for name in JOIN_SEGMENTS},
+                "way": _way(times),
             }
             for dpid, times in sorted(self._switches.items())
         ]
+
+
+def _way(times: _SwitchTimes) -> dict[str, float] | None:
+    """Return the means of `JOIN_WAY` in milliseconds, and of the `whole`, to which they add up; None without both."""
+    echo_ms, join_ms = times.echo.mean_ms(), times.join.mean_ms()
+    if echo_ms is None or join_ms is None:
+        return None
+    means = {name: bins.mean_ms() or 0.0 for name, bins in times.segments.items()}
+    barrier_ms = means.pop(BARRIER)
+    means = {PACKET_IN: echo_ms / 2, **means, ECHO: min(echo_ms, barrier_ms), SWITCH: max(0.0, barrier_ms - echo_ms)}
+    return {**{name: round(means[name], 6) for name in JOIN_WAY}, "whole": round(sum(means.values()), 6)}
 
 
 def _ns(seconds: float) -> int:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-TABLES = ("Bridge", "Port", "Interface")
-_NO_SETTINGS = frozenset({"name", "type", "ofport", "mtu", "datapath_version", "datapath_id", "status"})
+TABLES = ("Bridge", "Port", "Interface", "Controller", "QoS", "Queue", "Mirror")
+"""Those of switches and ports, and of rows that these refer to."""
+
+_NO_SETTINGS = frozenset({"name", "ofport", "mtu", "datapath_version", "datapath_id", "status", "role"})
+_IDENTITIES = frozenset({("Interface", "type"), ("Controller", "target"), ("Controller", "type")})
 """Columns that the switch writes itself, or that nothing can change without making the row another one."""
 
 _TYPES: Mapping[str, Any] = {
@@ -43,6 +46,7 @@ def settings_of(schema: Mapping[str, Any]) -> dict[tuple[str, str], ColumnKind]:
         for name, column in schema["tables"][table]["columns"].items():
             kind = _kind(column["type"])
             is_setting = not column.get("ephemeral") and column.get("mutable", True) and name not in _NO_SETTINGS
+            is_setting = is_setting and (table, name) not in _IDENTITIES
             if kind is not None and is_setting:
                 found[table, name] = kind
     return found

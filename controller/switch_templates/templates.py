@@ -13,7 +13,15 @@ from controller.config.terms import MAX_PORT_NO
 from controller.snapshot.selectors import SelectorInvalid, parse_selector
 from controller.wire.dpids import looks_like_dpid, parse_dpid
 
-SECTIONS = {"bridge": "Bridge", "port": "Port", "interface": "Interface"}
+SECTIONS = {
+    "bridge": "Bridge",
+    "controller": "Controller",
+    "mirror": "Mirror",
+    "port": "Port",
+    "interface": "Interface",
+    "qos": "QoS",
+    "queue": "Queue",
+}
 """What settings of each table stand under."""
 
 _TEMPLATE_KEYS = ("about", "select", "resources", *SECTIONS)
@@ -91,7 +99,7 @@ def read_templates(data: bytes, source: str) -> tuple[SwitchTemplate, ...]:
 
 def _template(reader: NodeReader, name: str, line: int, node: Node, source: str) -> SwitchTemplate:
     path = f"templates.{name}"
-    record = reader.record(node, path, _TEMPLATE_KEYS, (), what="a mapping with bridge, port, interface") or {}
+    record = reader.record(node, path, _TEMPLATE_KEYS, (), what=f"a mapping with {', '.join(SECTIONS)}") or {}
     about = reader.text(record["about"][1], f"{path}.about", "a text") if "about" in record else ""
     select = reader.text(record["select"][1], f"{path}.select", "a selector") if "select" in record else ""
     if select:
@@ -112,7 +120,7 @@ def _template(reader: NodeReader, name: str, line: int, node: Node, source: str)
         for setting in _settings(reader, table, record[section][1], f"{path}.{section}", source)
     ]
     if not settings and not reader.faults.any_error:
-        reader.faults.error(line, path, "no settings: name bridge, port or interface")
+        reader.faults.error(line, path, f"no settings: name {', '.join(SECTIONS)}")
     return SwitchTemplate(name, about or "", select or "", resources, tuple(settings), f"{source}:{line}")
 
 

@@ -18,7 +18,8 @@ MIN_READY_PCT = 75
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}\Z")
 _INPUT = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\.([A-Za-z_][A-Za-z0-9_]*)\}")
-_ITEM = "item"
+ITEM, AT = "item", "at"
+"""What words stand for beside steps: the document that a step is done for, and the one that a run is begun at."""
 
 
 class WorkflowStep(NamedTuple):
@@ -31,12 +32,16 @@ class WorkflowStep(NamedTuple):
 
 
 class Workflow(NamedTuple):
-    """Steps in order, what they are about, and which part of each tier's switches must stay in use, %."""
+    """Steps in order, what they are about, and which part of each tier's switches must stay in use, %.
+
+    `at` are words of `vsrt show` that choose the documents at one of which it is begun; empty where it is at none.
+    """
 
     about: str
     categories: tuple[str, ...]
     min_ready_pct: float
     steps: tuple[WorkflowStep, ...]
+    at: tuple[str, ...] = ()
 
 
 class InputMissing(ValueError):  # noqa: N818
@@ -58,7 +63,7 @@ def read_workflow(data: bytes, source: str) -> Workflow:
 
 
 def _workflow(reader: NodeReader, root: Node) -> Workflow | None:
-    keys = ("version", "about", "categories", "min_ready_pct", "steps")
+    keys = ("version", "about", "categories", "at", "min_ready_pct", "steps")
     found = reader.record(root, "", keys, ("version", "steps"), what="a mapping with version and steps")
     if found is None or "steps" not in found:
         return None
@@ -66,13 +71,18 @@ def _workflow(reader: NodeReader, root: Node) -> Workflow | None:
         reader.integer(found["version"][1], "version", 1, 1)
     about = reader.text(found["about"][1], "about", "a text") if "about" in found else ""
     categories = _categories(reader, found["categories"][1]) if "categories" in found else ()
+    at = _words(reader, found["at"][1], "at") if "at" in found else ()
+    if inputs_of(at):
+        reader.faults.error(found["at"][0], "at", "it is asked before anything is known: nothing can be put in")
     share = reader.number(found["min_ready_pct"][1], "min_ready_pct", 0, 100) if "min_ready_pct" in found else None
     node = found["steps"][1]
     if isinstance(node, Sequence) and not 0 < len(node.items) <= MAX_STEPS:
         reader.faults.error(node.line, "steps", f"{len(node.items)} steps; 1 to {MAX_STEPS} are possible")
     names: dict[str, bool] = {}
-    steps = reader.items(node, "steps", "a list of steps", lambda child, path: _step(reader, child, path, names))
-    return Workflow(about or "", categories, MIN_READY_PCT if share is None else share, tuple(steps))
+    steps = reader.items(
+        node, "steps", "a list of steps", lambda child, path: _step(reader, child, path, names, bool(at))
+    )
+    return Workflow(about or "", categories, MIN_READY_PCT if share is None else share, tuple(steps), at)
 
 
 def _categories(reader: NodeReader, node: Node) -> tuple[str, ...]:
@@ -89,7 +99,7 @@ def _category(reader: NodeReader, node: Node, path: str) -> str | None:
     return name
 
 
-def _step(reader: NodeReader, node: Node, path: str, names: dict[str, bool]) -> WorkflowStep | None:
+def _step(reader: NodeReader, node: Node, path: str, names: dict[str, bool], is_at_one: bool) -> WorkflowStep | None:
     """Return a step; `names` has the steps before it, and whether each is done once, so that it has one answer."""
     found = reader.record(node, path, ("name", "do", "for_each"), ("name", "do"), what="{name: ..., do: ...}")
     if found is None or not {"name", "do"} <= set(found):
@@ -97,23 +107,32 @@ def _step(reader: NodeReader, node: Node, path: str, names: dict[str, bool]) -> 
     name = reader.text(found["name"][1], f"{path}.name", "a name") or ""
     words = _words(reader, found["do"][1], f"{path}.do")
     for_each = _words(reader, found["for_each"][1], f"{path}.for_each") if "for_each" in found else ()
-    if not _NAME.match(name) or name == _ITEM or name in names:
+    if not _NAME.match(name) or name in (ITEM, AT) or name in names:
         reader.faults.error(found["name"][0], f"{path}.name", f"{quoted(name)} is no name, or one that is taken")
     if inputs_of(words[:1]):
         reader.faults.error(found["do"][0], f"{path}.do", "what is done is said by the workflow, and by no item")
     for origin, _field in inputs_of(words):
-        if origin == _ITEM and not for_each:
-            reader.faults.error(found["do"][0], f"{path}.do", "there is no item: the step has no `for_each`")
-        elif origin != _ITEM and origin not in names:
-            reader.faults.error(found["do"][0], f"{path}.do", f"there is no step {quoted(origin)} before this one")
-        elif origin != _ITEM and not names[origin]:
-            reader.faults.error(
-                found["do"][0], f"{path}.do", f"{quoted(origin)} is done for each item: it has no answer"
-            )
-    if inputs_of(for_each):
-        reader.faults.error(found["for_each"][0], f"{path}.for_each", "queries are asked before anything is done")
+        if wrong := _why_no_input(origin, names, has_item=bool(for_each), is_at_one=is_at_one):
+            reader.faults.error(found["do"][0], f"{path}.do", wrong)
+    for origin, _field in inputs_of(for_each):
+        wrong = "queries are asked before anything is done"
+        if origin == AT:
+            wrong = _why_no_input(origin, names, has_item=False, is_at_one=is_at_one)
+        if wrong:
+            reader.faults.error(found["for_each"][0], f"{path}.for_each", wrong)
     names[name] = not for_each
     return WorkflowStep(name, words, for_each, node.line)
+
+
+def _why_no_input(origin: str, names: Mapping[str, bool], *, has_item: bool, is_at_one: bool) -> str:
+    """Say why there is nothing of an origin to put in; empty where there is."""
+    if origin == AT:
+        return "" if is_at_one else "there is nothing that it is begun at: the workflow has no `at`"
+    if origin == ITEM:
+        return "" if has_item else "there is no item: the step has no `for_each`"
+    if origin not in names:
+        return f"there is no step {quoted(origin)} before this one"
+    return "" if names[origin] else f"{quoted(origin)} is done for each item: it has no answer"
 
 
 def _words(reader: NodeReader, node: Node, path: str) -> tuple[str, ...]:
@@ -140,13 +159,14 @@ def filled(
 ) -> list[str]:
     """Return words with what they stand for in its place.
 
-    Each stays one word, whatever stands in it, and none becomes an option. InputMissing where a field is not there,
-    or is no text or number.
+    `answers` are those of steps, by their names, and under `AT` the fields of what the run is begun at. Each stays
+    one word, whatever stands in it, and none becomes an option. InputMissing where a field is not there, or is no
+    text or number.
     """
 
     def put(match: re.Match[str]) -> str:
         origin, name = match[1], match[2]
-        fields = (item or {}) if origin == _ITEM else answers.get(origin, {})
+        fields = (item or {}) if origin == ITEM else answers.get(origin, {})
         value = fields.get(name)
         if not isinstance(value, str | int) or isinstance(value, bool):
             raise InputMissing(f"{{{origin}.{name}}} stands for nothing")

@@ -114,6 +114,8 @@ def test_pcapng_that_is_cut_or_damaged_tells_where() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        (b"", "the file is empty"),
+        (b"\xd4\xc3", "the file is cut: 4 bytes of its beginning wanted, 2 there"),
         (b"PAR1\0\0\0\0", "no capture, neither pcap nor pcapng: it begins with 50415231"),
         (b"\x28\xb5\x2f\xfdabcd", "compressed by zstd: unpack it first"),
         (pcap([], link_type=105), "link type 105 is none of 1 (Ethernet)"),

@@ -1,97 +1,25 @@
-"""A campaign: what it begins, waits for and gives up, and that it goes on from the log."""
+"""A campaign: what it begins, waits for and gives up."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from maintained_fabrics import MaintainedFabric, MaintenanceRun, Odds, switches_of
 from maintenance_campaigns import run_campaign
 
+from campaign_bench import ME, SETTINGS, Bench
 from controller.config.maintenance_settings import Maintenance
-from controller.maintenance.campaign import HOOK_SLACK_S, Campaign, Moment
+from controller.maintenance.campaign import HOOK_SLACK_S
 from controller.maintenance.checks import CampaignRefused
 from controller.maintenance.model import (
     CampaignState,
-    CampaignTold,
-    DrainWanted,
     MaintenanceOrder,
     Step,
-    campaign_value,
-    read_campaign,
     read_work,
     work_value,
 )
 from topology.generators import make
-
-SETTINGS = Maintenance(soak_s=10, quiet_s=2)
-NOON_S = 12 * 3600
-ME = "me"
-
-
-class Bench:
-    """A campaign over a fat tree whose switches are quiet and back as soon as that is asked for."""
-
-    def __init__(self, settings: Maintenance = SETTINGS, **order: object) -> None:
-        self.fabric = MaintainedFabric(switches_of(make("fattree", {"k": 4})), settings, Odds(), 1)
-        self.settings = settings
-        switches = tuple(sorted(self.fabric.groups))
-        self.order = MaintenanceOrder(**{"switches": switches, "disruptive": True, **order})  # type: ignore[arg-type]
-        self.campaign = Campaign.begun(self.order, ME, self.fabric.groups, self.fabric, settings)
-        self.told: list[CampaignTold] = []
-        self.second_of_day = NOON_S
-
-    def look(self, for_s: float = 1.0) -> None:
-        """Look once a second, for a while."""
-        for _ in range(round(for_s)):
-            for dpid in self.fabric.pass_time():
-                self.campaign.disconnected(dpid)
-            self.do(self.campaign.look(self.fabric, self.settings, Moment(self.fabric.now, self.second_of_day)))
-
-    def do(self, outputs: object) -> None:
-        """Do what the campaign wants."""
-        for output in outputs:  # type: ignore[attr-defined]
-            if isinstance(output, DrainWanted):
-                self.fabric.turn(output.dpid, output.drained)
-            else:
-                self.told.append(output)
-
-    def until(self, reached: Callable[[], bool], for_s: int = 3600) -> None:
-        """Look until something is so."""
-        for _ in range(for_s):
-            if reached():
-                return
-            self.look()
-        raise AssertionError(f"it waits for {self.campaign.waits_for!r}, {self.steps()}")
-
-    def steps(self) -> dict[int, str]:
-        """Return where switches are that are somewhere."""
-        works = self.campaign.record.works
-        return {dpid: f"{work.step} {work.reason}" for dpid, work in works.items() if work.step is not Step.WAITING}
-
-    def first_at(self, step: Step) -> int:
-        """Have some switch be at a step, and return it."""
-        self.until(lambda: bool(self.campaign.at(step)))
-        return self.campaign.at(step)[0].dpid
-
-    def upgraded(self, fault: str = "") -> int:
-        """Have the first switch that is to be upgraded so, and return it."""
-        dpid = self.first_at(Step.HOOK)
-        self.campaign.hook_begins(dpid, ME)
-        self.do(self.campaign.hook_ended(dpid, ME, fault))
-        return dpid
-
-    def restart(self) -> None:
-        """Have another controller go on from what the log has."""
-        record = read_campaign(json.loads(json.dumps(campaign_value(self.campaign.record))))
-        for dpid, work in self.campaign.record.works.items():
-            record.works[dpid] = read_work(json.loads(json.dumps(work_value(work))))
-        self.campaign = Campaign.resumed(record)
-
-    def kinds(self) -> list[str]:
-        """Return what operators were told."""
-        return [told.kind for told in self.told]
 
 
 def test_a_switch_goes_through_its_steps() -> None:
@@ -231,37 +159,6 @@ def test_a_busy_switch_is_not_quiet_and_fails_in_time() -> None:
     assert work.step is Step.FAILED
 
 
-def test_another_controller_goes_on_wherever_the_first_one_was() -> None:
-    bench = Bench()
-    for step in (Step.DRAINING, Step.HOOK, Step.BACK, Step.SOAKING, Step.DONE):
-        if step is Step.BACK:
-            bench.campaign.hook_begins(bench.first_at(Step.HOOK), ME)
-            bench.restart()
-            (work,) = bench.campaign.at(Step.HOOK)
-            assert work.is_claimed
-            bench.campaign.hook_ended(work.dpid, ME, "")
-        dpid = bench.first_at(step)
-        bench.restart()
-        assert [work.dpid for work in bench.campaign.at(step)] == [dpid]
-    assert "maintenance-failed" not in bench.kinds()
-
-
-def test_a_switch_that_restarted_while_no_controller_was_there_is_back() -> None:
-    bench = Bench(restarts=True)
-    dpid = bench.upgraded()
-    bench.restart()
-    bench.until(lambda: bench.campaign.record.works[dpid].step is Step.SOAKING)
-
-
-def test_a_drain_that_the_log_lost_is_wanted_again() -> None:
-    bench = Bench()
-    dpid = bench.first_at(Step.DRAINING)
-    bench.fabric.turn(dpid, False)
-    bench.restart()
-    bench.look()
-    assert bench.fabric.drained() == {dpid}
-
-
 def test_a_command_that_takes_over_begins_the_upgrade_anew_and_the_former_one_is_refused() -> None:
     bench = Bench()
     dpid = bench.first_at(Step.HOOK)
@@ -377,3 +274,61 @@ def test_a_campaign_that_breaks_its_limits_is_found_out() -> None:
     run.run()
     assert any("switches in work" in text for text in fabric.broken)
     assert any(text.startswith("group ") for text in fabric.broken)
+
+
+def soaking(bench: Bench, before: dict[tuple[int, int], float] | None) -> int:
+    """Have a switch be watched whose ports had these errors before it was drained."""
+    bench.fabric.errors_before = lambda _dpid, _ends: before  # type: ignore[method-assign]
+    bench.upgraded()
+    return bench.first_at(Step.SOAKING)
+
+
+def test_more_errors_than_before_fail_a_switch_and_nothing_new_begins() -> None:
+    bench = Bench()
+    dpid = soaking(bench, {(1, 1): 2.0})
+    bench.fabric.erring.add(dpid)
+    bench.until(lambda: bench.campaign.state is CampaignState.HALTED)
+    work = bench.campaign.record.works[dpid]
+    assert (work.step, work.failed_at) == (Step.FAILED, Step.SOAKING)
+    before = 2 if dpid == 1 else 0
+    assert f"its port 1 has 5 errors in a second, and had {before} at most before" in bench.told[-2].text
+    assert dpid in bench.fabric.drained(), "it stays drained"
+    bench.fabric.erring.discard(dpid)
+    bench.campaign.resume(None)
+    bench.until(lambda: work.step is Step.DONE)
+
+
+def test_as_many_errors_as_before_are_no_failure() -> None:
+    bench = Bench()
+    bench.fabric.errors_since = lambda dpid, _ends, _since_s: {(dpid, 1): 5.0}  # type: ignore[method-assign]
+    bench.fabric.errors_before = lambda dpid, _ends: {(dpid, 1): 4.95}  # type: ignore[method-assign]
+    dpid = bench.upgraded()
+    bench.until(lambda: bench.campaign.record.works[dpid].step is Step.DONE)
+
+
+def test_a_switch_is_watched_until_its_errors_are_known_and_fails_where_they_never_are() -> None:
+    bench = Bench()
+    dpid = soaking(bench, {})
+    bench.fabric.errors_since = lambda _dpid, _ends, _since_s: None  # type: ignore[method-assign]
+    bench.look(SETTINGS.soak_s + 5)
+    work = bench.campaign.record.works[dpid]
+    assert (work.step, work.reason) == (Step.SOAKING, "its errors were not counted twice since it is in use")
+    bench.look(SETTINGS.back_limit_s)
+    assert work.step is Step.FAILED
+    assert "its errors were not counted" in work.reason
+
+
+def test_where_nobody_measures_errors_are_not_asked_for() -> None:
+    bench = Bench()
+    bench.fabric.errors_since = lambda _dpid, _ends, _since_s: None  # type: ignore[method-assign]
+    dpid = soaking(bench, None)
+    bench.until(lambda: bench.campaign.record.works[dpid].step is Step.DONE, for_s=30)
+
+
+def test_the_log_has_the_errors_and_does_without_them_where_an_earlier_version_wrote() -> None:
+    bench = Bench()
+    dpid = soaking(bench, {(3, 2): 0.5})
+    value = json.loads(json.dumps(work_value(bench.campaign.record.works[dpid])))
+    assert read_work(value).errors == {(3, 2): 0.5}
+    del value["errors"]
+    assert read_work(value).errors is None

@@ -30,11 +30,32 @@ def test_a_fat_tree_has_planes_of_cores_and_tiers_of_pods() -> None:
 
 
 def test_leaves_that_nobody_stands_in_for_are_one_group() -> None:
-    assert sizes(switches_of(make("leaf-spine", {"leaves": 5, "spines": 3}))) == {"core-1": 3, "tor-1": 5}
+    assert sizes(switches_of(make("leaf-spine", {"leaves": 5, "spines": 3}))) == {"aggregation-1": 3, "tor-1": 5}
 
 
 def test_a_fabric_of_one_tier_is_one_group() -> None:
-    assert sizes(switches_of(make("jellyfish", {"switches": 12, "degree": 4}))) == {"switch-1": 12}
+    assert sizes(switches_of(make("jellyfish", {"switches": 12, "degree": 4}))) == {"tor-1": 12}
+
+
+def test_a_fabric_without_hosts_has_no_tiers() -> None:
+    graph = Graph()
+    for dpid in (1, 2, 3):
+        graph.add_node(dpid, NodeKind.SWITCH)
+    for dpid in (1, 2):
+        graph.add_link(dpid, dpid + 1, 1, 2)
+    assert sizes(graph) == {"switch-1": 3}
+
+
+def test_groups_of_more_than_three_tiers_have_names_of_their_own() -> None:
+    graph = Graph()
+    for level in range(1, 6):
+        for half in (0, 1):
+            graph.add_node(10 * level + half, NodeKind.TOR if level == 1 else NodeKind.SWITCH)
+            for below in (0, 1) if level > 1 else ():
+                graph.add_link(10 * level + half, 10 * (level - 1) + below, 1 + below, 11 + half)
+    groups = redundancy_groups(graph)
+    assert sizes(graph) == {"core-1": 2, "core-2": 2, "core-3": 2, "aggregation-1": 2, "tor-1": 2}
+    assert [groups[10 * level].rank for level in range(1, 6)] == [4, 3, 2, 1, 0]
 
 
 def test_a_core_that_lost_a_link_makes_its_tier_one_group() -> None:

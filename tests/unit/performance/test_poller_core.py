@@ -18,6 +18,7 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.maintenance.errors import ErrorsMeasured
 from controller.multicast.events import LoadsMeasured
 from controller.performance import of13_stats
 from controller.performance.counters import COUNTERS
@@ -44,6 +45,7 @@ class Fabric:
         self.console = Console(self.core, self.change, lambda: self.now, lambda: {"outputs": {}}, Names())
         self.tx_bps: dict[tuple[int, int], float] = {}
         self.tx_dropped: dict[tuple[int, int], int] = {}
+        self.rx_errors: dict[tuple[int, int], int] = {}
         self.silent: set[int] = set()
         self.effects: list[Any] = []
         for dpid in (1, 2, 3):
@@ -78,6 +80,7 @@ class Fabric:
             octets = self.tx_bps.get((dpid, int(row["port_no"])), 0.0) / 8 * self.now
             row["counters"][3] = int(octets)
             row["counters"][1] = int(octets) // 1000
+            row["counters"][6] = self.rx_errors.get((dpid, int(row["port_no"])), 0)
             row["counters"][5] = self.tx_dropped.get((dpid, int(row["port_no"])), 0)
         rows["duration_s"], rows["duration_ns"] = int(self.now), int(self.now % 1 * 1e9)
         body = rows.tobytes()
@@ -126,6 +129,22 @@ def test_links_are_told_what_their_sending_ends_send(fabric: Fabric):
     assert last[1, 1, 3] == pytest.approx(4e8, rel=0.001)
     assert last[3, 2, 2] == pytest.approx(3e8, rel=0.001)
     assert last[3, 1, 1] == last[2, 1, 3] == 0
+
+
+def test_ports_with_errors_are_told_and_once_more_when_these_are_over(fabric: Fabric):
+    assert {effect.errors for effect in fabric.of(ErrorsMeasured)} == {()}
+    assert {dpid for effect in fabric.of(ErrorsMeasured) for dpid in effect.switches} == {1, 2, 3}
+    fabric.effects.clear()
+    fabric.rx_errors = {(1, 2): 40, (3, 1): 10}
+    fabric.run(65.0)
+    told = [error for effect in fabric.of(ErrorsMeasured) for error in effect.errors]
+    assert [(dpid, port_no) for dpid, port_no, _ in told].count((1, 2)) == 2
+    assert [per_s for dpid, _, per_s in told if dpid == 1] == [pytest.approx(4.0, rel=0.01), 0.0]
+    fabric.effects.clear()
+    fabric.change(replace(Monitor(), feed_trees=False))
+    fabric.rx_errors[2, 1] = 5
+    fabric.run(35.0)
+    assert [error[:2] for effect in fabric.of(ErrorsMeasured) for error in effect.errors if error[2]] == [(2, 1)]
 
 
 def test_ports_to_switches_that_dropped_something_since_the_poll_before_are_told(fabric: Fabric):

@@ -114,10 +114,10 @@ def test_one_runs_at_a_time_and_ends_by_itself(
     process: ControllerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profile(process, "start", "--for", "1h", "--name", "first")
-    profile(process, "start", "--name", "second", status=2)
+    profile(process, "start", "--name", "second", status=1)
     assert "A profile runs already, first: `vsrt profile stop` ends it." in capsys.readouterr().err
     profile(process, "stop")
-    profile(process, "stop", status=2)
+    profile(process, "stop", status=1)
     assert "No profile runs: `vsrt profile start` begins one." in capsys.readouterr().err
     profile(process, "start", "--name", "first", status=2)
     assert "first.parquet is there already" in capsys.readouterr().err
@@ -140,7 +140,7 @@ def test_what_makes_no_sense_begins_nothing(
 ) -> None:
     profile(process, "start", *words, status=2)
     assert told in capsys.readouterr().err
-    profile(process, "stop", status=2)
+    profile(process, "stop", status=1)
 
 
 def test_without_a_controller_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,9 @@ def test_a_workflow_is_read_with_its_lines():
         ('  - {name: a, do: "reload \'x"}\n', "No closing quotation"),
         ("  - {name: a, do: ' '}\n", "no words"),
         ("  []\n", "0 steps"),
+        ("  - {name: a, do: 'drain {at.dpid}'}\n", "the workflow has no `at`"),
+        ("  - {name: a, for_each: 'ports --switch {at.dpid}', do: reload}\n", "the workflow has no `at`"),
+        ("  - {name: at, do: reload}\n", "is no name"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(steps, message):
@@ -58,6 +61,15 @@ def test_categories_are_names(categories, message):
     with pytest.raises(PolicyInvalid) as refused:
         of("  - {name: a, do: reload}\n", f"categories: {categories}\n")
     assert [error.line for error in refused.value.errors if message in error.message] == [2]
+
+
+def test_a_workflow_is_begun_at_something():
+    step = "  - {name: a, for_each: 'ports --switch {at.dpid}', do: 'label add {at.dpid} x=y'}\n"
+    found = of(step, "at: switches --select tier=core\n")
+    assert found.at == ("switches", "--select", "tier=core")
+    assert filled(found.steps[0].for_each, None, {"at": {"dpid": 3}}) == ["ports", "--switch", "3"]
+    with pytest.raises(PolicyInvalid, match="nothing can be put in"):
+        of(step, "at: 'switches --search {at.name}'\n")
 
 
 def test_what_stands_for_something_stays_one_word_and_becomes_no_option():

@@ -1,0 +1,1 @@
+"""Workflows against a running controller: what each step would be done for, and doing it, item by item."""
