@@ -51,6 +51,7 @@ WRITTEN_AS: Mapping[str, str] = MappingProxyType(
         "controller.performance.schedule.ReplyVerdict": "Verdict",
         "controller.rules.model.FlowEntry": "Rule",
         "controller.rules.model.FlowKey": "RuleKey",
+        "controller.rules.group_match.GroupMatch": "Match",
         "topology.graph.NodeKind": "Kind",
     }
 )

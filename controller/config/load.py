@@ -160,7 +160,7 @@ class _PolicyReader(NodeReader):
         classes = read("classes", ClassReader(self, self._group, self._class_hosts, _name_problem).read)
         aliases = read("aliases", lambda node, path: read_aliases(self, node, path))
         queues = read("queues", lambda node, path: read_queues(self, node, path))
-        overcommit = read("overcommit", lambda node, path: read_overcommit(self, node, path))
+        overcommit = read("overcommit", lambda node, path: read_overcommit(self, node, path, aliases))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
         members_of = (multicast or Multicast()).enforce_ssm, self._known_vlans

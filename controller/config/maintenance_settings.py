@@ -28,4 +28,11 @@ class Maintenance:
     )
     quiet_limit_s: float = number(120, 1, 86400, "s", "Time in which a drained switch has to be quiet.")
     back_limit_s: float = number(600, 1, 86400, "s", "Time in which an upgraded switch has to be back.")
+    errors_per_s: float = number(
+        0.1,
+        0,
+        1e9,
+        "1/s",
+        "How many more errors than before a port of an upgraded switch, or the other end, may have.",
+    )
     soak_s: float = number(30, 0, 604800, "s", "Time for which a switch is watched before it counts as done.")

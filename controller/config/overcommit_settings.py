@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from controller.config.declarations import SettingType, integer, number, optional_integer, other, section
+from controller.overcommit.slots import SlotClaim
 
 OFF = "off"
 SWAP = "swap"
@@ -30,8 +31,8 @@ class Capacities:
         1,
         MOST_ENTRIES,
         "entries",
-        "Entries that each flow table has room for; where absent, as many as a switch had when it refused one for "
-        "want of room.",
+        "Entries that each flow table has room for at most; where absent, as many as its switch says, or had when it "
+        "refused one.",
     )
     switches: tuple[TableCapacity, ...] = other(
         SettingType.CAPACITIES, (), "The same for some switches, by their datapath ids or names."
@@ -73,10 +74,10 @@ class Overcommit:
         SettingType.TENANT_SHARES, (), "What tenants may have of each flow table; absent ones have shares of 1."
     )
     store: int = integer(
-        65536, 1, 1048576, "groups", "Groups out of the tables of which it is remembered what they send."
+        65536, 1, 1048576, "groups", "Groups that may be out of the tables; a join of one more group is refused."
     )
     faults_per_second: float = number(
-        500, 1, 1e6, "1/s", "Packets to groups out of the tables that are read from one switch."
+        500, 1, 1e6, "1/s", "Packets to groups out of the tables, or on their way in, that are read from one switch."
     )
     carried_packets_per_second: float = number(
         200, 1, 1e6, "1/s", "Packets of one group out of the tables that the controller hands on."
@@ -84,3 +85,16 @@ class Overcommit:
     cover_spurious_pct: float = number(
         5, 0, 100, "%", "What a link may carry at most, under covering trees, to switches without members."
     )
+
+
+def slot_claims(settings: Overcommit) -> dict[str, SlotClaim]:
+    """Return what each tenant may have of a flow table; where it has no limit, all of the largest one that is said.
+
+    Where none is said either, a tenant may have what it has reserved.
+    """
+    capacity = settings.capacity
+    said = (capacity.default or 0, *(each.entries for each in capacity.switches))
+    return {
+        name: SlotClaim(max(said, default=0) if share.limit is None else share.limit, share.reservation)
+        for name, share in settings.tenants
+    }

@@ -12,10 +12,11 @@ class PrefixMasks:
     """Sets by the prefixes that they hold, bit i for the i-th of what names prefixes.
 
     A lookup tries one hash table per prefix length in use. What addresses have in common that begin alike, as far as
-    the longest of these lengths, is kept.
+    the longest of these lengths, is kept. `always` names every address for `of`; it is set before the first is asked.
     """
 
     def __init__(self) -> None:
+        self.always = 0
         self._tables: dict[int, list[tuple[int, int, dict[int, int]]]] = {4: [], 16: []}
         self._told_by_bytes = {4: 0, 16: 0}
         self._kept: dict[int, dict[bytes, int]] = {4: {}, 16: {}}
@@ -36,14 +37,14 @@ class PrefixMasks:
         tables.sort(key=lambda entry: entry[0])
 
     def of(self, address: bytes) -> int:
-        """Return those that name a prefix that the address is in: `holding`, for less where many begin alike."""
+        """Return those that name an address: `holding` it, for less where many begin alike, or `always`."""
         size = len(address)
         kept, beginning = self._kept[size], address[: self._told_by_bytes[size]]
         found = kept.get(beginning)
         if found is None:
             if len(kept) >= BEGINNINGS_KEPT:
                 kept.clear()
-            found = kept[beginning] = self.holding(address)
+            found = kept[beginning] = self.holding(address) | self.always
         return found
 
     def holding(self, address: bytes, longest: int = 128) -> int:

@@ -12,7 +12,7 @@ from controller.config.faults import Faults, quoted
 from controller.config.marking import as_rule
 from controller.config.policy import Tenant
 from controller.config.read import NodeReader, line_of, scalar_value, step
-from controller.config.service_class_settings import BY_SENDER, DYNAMIC, OFF, QUEUEING, Aliases, QueuePolicy
+from controller.config.service_class_settings import DYNAMIC, QUEUEING, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -150,12 +150,6 @@ def read_aliases(reader: NodeReader, node: Node, path: str) -> Aliases:
     if total > aliases.pool:
         message = f"{total} static aliases; the pool holds {aliases.pool}"
         reader.faults.error(fault_line, f"{path}.static", message)
-    if aliases.mode != OFF and aliases.split != BY_SENDER:
-        message = (
-            f"{aliases.split} is carried out as {BY_SENDER}: all that a sender sends takes one tree. Select groups "
-            "of OpenFlow 1.3 leave it to the switch how flows are told apart, and Open vSwitch looks at no UDP ports"
-        )
-        reader.faults.warn(line_of(node, "split"), f"{path}.split", message)
     if aliases.unicast and not aliases.has_flows:
         message = f"large flows to one host have no path of their own, since aliases.mode is not {DYNAMIC}"
         reader.faults.warn(line_of(node, "unicast"), f"{path}.unicast", message)

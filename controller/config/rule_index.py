@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from controller.config.policy import Role, Rule, Tenant
 from controller.config.prefix_masks import PrefixMasks
@@ -49,10 +49,9 @@ class RuleIndex:
         for name, mask in by_tenant.items():
             for term in self._members.get(name, ()):
                 self._add_host(term, mask)
-
-    def of_group(self, group: bytes) -> int:
-        """Return the rules that are about a group, whatever the role."""
-        return self._groups.of(group) | self._any_group
+        self._groups.always = self._any_group
+        self.of_group: Callable[[bytes], int] = self._groups.of
+        """Returns the rules that are about a group, whatever the role."""
 
     def of_role(self, role: Role) -> int:
         """Return the rules for a role, whatever the group."""

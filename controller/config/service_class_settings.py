@@ -11,6 +11,7 @@ from controller.config.terms import Prefix, SwitchPort
 OFF = "off"
 MARK = "mark"
 BY_SENDER = "sender"
+BY_FLOW = "flow"
 STATIC = "static"
 DYNAMIC = "dynamic"
 GOAL = "goal"
@@ -46,7 +47,7 @@ class Aliases:
         SettingType.CHOICE,
         BY_SENDER,
         "What goes to one tree as a whole: a sender, or a flow of it (5-tuple, OpenFlow 1.3).",
-        ("sender", "flow"),
+        (BY_SENDER, BY_FLOW),
     )
     pace: str = other(
         SettingType.CHOICE,

@@ -439,6 +439,11 @@ class Dashboard:
     names: str = other(
         SettingType.TEXT, "", "Host names besides `localhost` by which browsers may ask, with spaces between."
     )
+    workflows: str = other(
+        SettingType.TEXT,
+        "",
+        "Folder with workflows (`*.yaml`) that the page offers at what they are about; without it none are.",
+    )
 
 
 SETTING_SECTIONS: dict[str, type[Any]] = {

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
-from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, is_multicast_ip, parse_ip, parse_mac
+from controller.wire.addresses import (
+    BROADCAST_V4,
+    format_ip,
+    format_mac,
+    is_link_scope_group,
+    is_multicast_ip,
+    parse_ip,
+    parse_mac,
+)
 from controller.wire.dpids import looks_like_dpid
 
 MAX_PORT_NO = 0xFFFFFF00
@@ -133,6 +141,10 @@ def parse_host_port(text: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not host or not _PORT.match(port) or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is no host:port with a port of 1 to 65535")
+    try:
+        host.encode("idna")  # as whoever asks for its address does
+    except UnicodeError as error:
+        raise ValueError(f"{text!r} is no host:port: {host!r} is no name") from error
     return host, int(port)
 
 
@@ -199,6 +211,11 @@ def parse_group_prefix(text: str) -> Prefix:
     return prefix
 
 
+def can_be_host(address: bytes) -> bool:
+    """Tell whether `parse_host_prefix` takes an address: one of a host, no group's, and not IPv4 within IPv6."""
+    return any(address) and address != BROADCAST_V4 and not is_multicast_ip(address) and address[:12] != _MAPPED
+
+
 def parse_host_prefix(text: str) -> Prefix:
     """Return a prefix that hosts or sources may be in; ValueError where `text` is none or names no host."""
     prefix = parse_prefix(text)
@@ -207,7 +224,7 @@ def parse_host_prefix(text: str) -> Prefix:
     if prefix.length == 8 * len(prefix.network):
         if not any(prefix.network):
             raise ValueError(f"{text!r} is the unspecified address, which no host has")
-        if prefix.network == b"\xff" * 4:
+        if prefix.network == BROADCAST_V4:
             raise ValueError(f"{text!r} is the broadcast address, which no host has")
     return prefix
 

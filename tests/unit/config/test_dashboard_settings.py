@@ -10,14 +10,16 @@ from controller.config.settings import Dashboard
 
 def test_without_it_the_page_is_on_loopback_and_read_only() -> None:
     found = load_policy("version: 1\n").dashboard
-    assert found == Dashboard(b"\x7f\0\0\1", 8181, "", "", "refused", "", "", "")
+    assert found == Dashboard(b"\x7f\0\0\1", 8181, "", "", "refused", "", "", "", "")
 
 
 def test_every_setting_is_read() -> None:
-    files = "token_file: t, read_token_file: r, tokens_over_plain_http: accepted, certificate: c, key: k"
+    files = (
+        "token_file: t, read_token_file: r, tokens_over_plain_http: accepted, certificate: c, key: k, workflows: w"
+    )
     text = f"{{host: '::', port: 0, {files}, names: a.example b.example}}"
     found = load_policy(f"version: 1\ndashboard: {text}\n").dashboard
-    assert found == Dashboard(bytes(16), 0, "t", "r", "accepted", "c", "k", "a.example b.example")
+    assert found == Dashboard(bytes(16), 0, "t", "r", "accepted", "c", "k", "a.example b.example", "w")
 
 
 @pytest.mark.parametrize(

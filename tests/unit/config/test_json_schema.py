@@ -29,7 +29,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 BOUNDED = [(name, entry) for name, entry in all_settings() if entry.lower is not None]
 
 BEYOND_A_SCHEMA = re.compile(
-    "unknown tenant|is above the limit|are reserved, and a table has room for|"
+    "unknown tenant|is above the limit|are reserved, and a table has room for|slots of the store, what each|"
     "has host bits set|link scope|is already the name of the rule|is in tenant .* already"
     "|could be taken for an address|is not below query_interval_s|is above raise_above"
     "|the switch has a name already|is already the name of another port"

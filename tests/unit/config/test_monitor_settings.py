@@ -63,6 +63,7 @@ def test_intervals_reach_from_one_second_to_65535():
         ("ovsdb: tcp:6640", "monitor.ovsdb", "'tcp:6640' is neither unix:PATH nor tcp:HOST:PORT"),
         ("ovsdb: 'unix:'", "monitor.ovsdb", "'unix:' is neither unix:PATH nor tcp:HOST:PORT"),
         ("ovsdb: tcp:localhost:65536", "monitor.ovsdb", "neither unix:PATH nor tcp:HOST:PORT"),
+        ("ovsdb: 'tcp:no..name:6640'", "monitor.ovsdb", "'tcp:no..name:6640' is neither unix:PATH nor tcp:HOST:PORT"),
         ("syslog: {enabled: true, target: loghost}", "monitor.syslog.target", "neither a socket's path, such as"),
         ("syslog: {enabled: true, target: 'loghost:0'}", "monitor.syslog.target", "nor HOST:PORT"),
         ("syslog: {enabled: true, target: ':514'}", "monitor.syslog.target", "nor HOST:PORT"),

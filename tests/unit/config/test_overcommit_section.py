@@ -98,9 +98,30 @@ def test_faults_of_tenants_have_their_lines():
     ]
 
 
+def test_what_tenants_may_have_to_do_without_has_room_in_the_store():
+    lines = (TENANTS, "overcommit:", "  capacity: {default: 100, switches: {7: 120}}")
+    shares = ("  tenants:", "    video: {reservation: 20}", "    backup: {reservation: 10, limit: 40}")
+    assert loaded(*lines, *shares, "  store: 130").overcommit.store == 130
+    needs = "the tenants need 130 slots of the store, what each may have less what it has reserved"
+    assert faults_of(*lines, *shares, "  store: 129") == [
+        (6, "overcommit.tenants", f"{needs}, and overcommit.store is 129")
+    ]
+    unknown = (TENANTS, "overcommit:", "  tenants: {video: {reservation: 20}}", "  store: 1")
+    assert loaded(*unknown).overcommit.store == 1
+
+
 def test_no_more_tenants_share_tables_than_are_supported():
     names = [f"t{number}" for number in range(257)]
     hosts = ", ".join(f"{name}: [10.1.{number >> 8}.{number & 255}]" for number, name in enumerate(names))
     shares = ", ".join(f"{name}: {{}}" for name in names)
     faults = faults_of(f"tenants: {{{hosts}}}", f"overcommit: {{tenants: {{{shares}}}}}")
     assert faults == [(3, "overcommit.tenants", "257 tenants; at most 256 are supported")]
+
+
+def test_covering_trees_beside_aliases_are_warned_of_and_neither_alone_is():
+    (warning,) = loaded("overcommit:", "  mode: cover", "aliases: {mode: dynamic}").warnings
+    assert tuple(warning[:2]) == (3, "overcommit.mode")
+    assert "while aliases.mode is dynamic: groups keep their own entries" in warning[2]
+    for others in ("aliases: {mode: 'off'}", "queues: {mode: 'off'}", "vlans: {}"):
+        assert loaded("overcommit: {mode: cover}", others).warnings == ()
+    assert loaded("overcommit: {mode: swap}", "aliases: {mode: dynamic}").warnings == ()
