@@ -41,6 +41,7 @@ class DiscoveryApp(NoticeApp):
 
     _EVENTS: ClassVar[list[type]] = [TopologyChanged, TableSuspected, AlarmReported]
     takes_lldp = True
+    takes_packets_together = True
     core: DiscoveryCore
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,7 +54,7 @@ class DiscoveryApp(NoticeApp):
             self._share_hosts()
         else:
             journal = JournalFile(own_state_dir() / "hosts.jsonl", self.logger)
-            self._keeper, self._hosts_read = JournalKeeper(self, journal, lambda: self.events), journal.read
+            self._keeper, self._hosts_read = JournalKeeper(self, journal, lambda: self.told_events), journal.read
             self._leave_hosts: Callable[[], None] = journal.sync
             self._perform[WriteJournal] = lambda effect: journal.write(effect.records, effect.part)
 
@@ -61,7 +62,7 @@ class DiscoveryApp(NoticeApp):
         """Keep hosts where the other controllers of the fabric find them."""
         from apps.cluster.host_log import HostLog
 
-        self._keeper = log = HostLog(self, None, lambda: self.events)
+        self._keeper = log = HostLog(self, None, lambda: self.told_events)
         self._leave_hosts = log.close
         self._perform[WriteJournal] = log.take
 

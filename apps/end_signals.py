@@ -17,6 +17,8 @@ from typing import Any, Self
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_come: list[int] = []
+
 
 class EndSignals:
     """A context within which the signals only set `asked`; those that the process was started to ignore stay so.
@@ -44,7 +46,8 @@ class EndSignals:
         """Wait until a signal has come, no longer than so long."""
         select.select([self._wake], [], [], duration_s)
 
-    def _ask(self, _number: int, _frame: Any) -> None:
+    def _ask(self, number: int, _frame: Any) -> None:
+        _come.append(number)
         self.asked = True
         os.eventfd_write(self._wake, 1)
 
@@ -68,6 +71,11 @@ def raised_once(error: Callable[[], BaseException]) -> Iterator[None]:
         yield
     finally:
         _leave(before, asked=asked)
+
+
+def has_come() -> bool:
+    """Tell whether one of the signals has come while this process waited for them by `EndSignals`."""
+    return bool(_come)
 
 
 def _handled(handler: Callable[[int, Any], None]) -> dict[signal.Signals, Any]:

@@ -14,10 +14,25 @@ from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Overview, RatedSamples, ShareState, SwitchAnswering
 from apps.monitor_settings import output_settings
 from apps.monitor_share import MonitorShare
-from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured, RollUpsMeasured
+from apps.openflow.bus import (
+    AlarmReported,
+    CountersMeasured,
+    ErrorsCounted,
+    LinksMeasured,
+    PortsMeasured,
+    RollUpsMeasured,
+)
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_apps, set_ev_cls, watch_connections
+from apps.openflow.framework import (
+    MAIN_DISPATCHER,
+    hub,
+    ofp_event,
+    run_aside,
+    running_apps,
+    set_ev_cls,
+    watch_connections,
+)
 from apps.openflow.role import RoleRequests
 from apps.openflow.stats_app import StatsApp
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
@@ -29,6 +44,7 @@ from controller.anomaly.live_events import ports_sampled
 from controller.anomaly.live_normalcy_core import ports_rolled_up
 from controller.config.policy import Policy
 from controller.effects import Notice
+from controller.maintenance.errors import ErrorsMeasured
 from controller.multicast.events import LoadsMeasured
 from controller.performance.alarms import LINK_DOWN
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
@@ -56,7 +72,9 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
-    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, RollUpsMeasured, AlarmReported]
+    _EVENTS: ClassVar[list[type]] = [
+        *(LinksMeasured, ErrorsCounted, PortsMeasured, CountersMeasured, RollUpsMeasured, AlarmReported)
+    ]
     core: MonitorCore
     actions: ActionLog
 
@@ -92,6 +110,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
                 SamplesRated: self._samples_rated,
                 EventsRaised: self._events_raised,
                 LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
+                ErrorsMeasured: lambda effect: self.send_event_to_observers(ErrorsCounted(effect)),
                 ResetCounters: self._reset_counters,
                 RollUpsClosed: self._roll_ups_closed,
                 SwitchTurned: lambda effect: self.sections.turned(effect.dpid, effect.up, time.time()),
@@ -264,9 +283,10 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
     def _watch_use(self, ovsdb: Ovsdb) -> None:
         faulty = False
         while self.is_active:
+            read: list[SwitchUse] = []
             try:
-                use = ovsdb.read()
-                self._use = dict.fromkeys(use.dpids, use)
+                run_aside(partial(_read, ovsdb, read))
+                self._use = {dpid: use for use in read for dpid in use.dpids}
                 faulty = False
             except OvsdbFault as error:
                 self._use = {}
@@ -316,3 +336,7 @@ class MonitorApp(DeclaredApp, FabricApp, StatsApp):
             "polls": dict(overview.polls),
             "outputs": {name: state._asdict() for name, state in self.sinks.states().items()},
         }
+
+
+def _read(ovsdb: Ovsdb, read: list[SwitchUse]) -> None:
+    read.append(ovsdb.read())

@@ -22,6 +22,7 @@ from apps.openflow.app import TableKeeper
 from apps.openflow.bus import (
     AlarmReported,
     DrainsChanged,
+    ErrorsCounted,
     LinksMeasured,
     PoolShared,
     SwitchForgotten,
@@ -68,6 +69,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported, DrainsChanged, PoolShared]
     core: MulticastCore
+    takes_packets_together = True
     actions: ActionLog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -223,11 +225,16 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
 
     def _decided(self, audit: Audit) -> None:
         self.audit.add(audit)
-        self.staged.add(audit)
+        if self.staged.is_used:
+            self.staged.add(audit)
 
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:
         self.feed(event.loads)
+
+    @set_ev_cls(ErrorsCounted)
+    def _errors_counted(self, event: Any) -> None:
+        self.feed(event.errors)
 
     @set_ev_cls(PoolShared)
     def _pool_shared(self, event: Any) -> None:

@@ -67,6 +67,8 @@ class StagedPolicy:
     ) -> None:
         path = environment_path("VSRT_STAGED")
         self._path = None if path is None else Path(path)
+        self.is_used = path is not None
+        """Whether there is a policy beside the one in force, or may be: else decisions need not be added."""
         self._logger = logger
         self._spawn, self._later, self._present = spawn, later, present
         self._unjudged: Iterator[Audit] | None = None
@@ -181,6 +183,8 @@ class StagedPolicy:
 
 def _read(path: Path, fabric: FabricFile) -> Policy | tuple[str, ...] | None:
     """Return a policy, what is wrong with it, or None where there is no file; on any thread."""
+    if path.is_fifo():
+        return (f"{path}: the file is a pipe, which is not waited for",)
     try:
         return load_policy(path.read_bytes(), str(path), fabric.read)
     except FileNotFoundError:

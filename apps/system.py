@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any
 
+from apps.end_signals import has_come
+
 
 def _system(name: str) -> Any:
     patcher = sys.modules.get("eventlet.patcher")
@@ -24,7 +26,9 @@ system_threading = _system("threading")
 
 
 def become_anew() -> None:
-    """Have this process run its command once more, from the beginning."""
+    """Have this process run its command once more, from the beginning, unless it was asked to end meanwhile."""
+    if has_come():
+        return
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

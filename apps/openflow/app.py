@@ -41,6 +41,7 @@ from apps.openflow.framework import (
     set_ev_cls,
 )
 from apps.openflow.lead_follower import LeadFollower
+from apps.openflow.packet_turn import PacketTaker, feed_packets
 from apps.openflow.questions import QuestionEvent
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
@@ -56,6 +57,7 @@ from controller.effects import (
     RequestFlows,
     RequestResources,
     RequestRole,
+    RequestTables,
     SendPacket,
     TableSurveyed,
 )
@@ -93,7 +95,7 @@ TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
 
-class App(BaseApp):
+class App(PacketTaker, BaseApp):
     """An OpenFlow application around one core; subclasses make `self.core`."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [1, 4]
@@ -127,6 +129,7 @@ class App(BaseApp):
             RequestFlows: self._request_flows,
             RequestResources: self._request_resources,
             RequestRole: self._request_role,
+            RequestTables: lambda effect: self._say(effect.dpid, lambda to: to.encode_tables_request(effect.xid)),
             Notice: self.notice,
         }
         self._chosen: dict[tuple[type, str | None], list[Callable[[Any], None]]] = {}
@@ -208,6 +211,11 @@ class App(BaseApp):
         effects = self.core.handle(event, now)
         if effects:
             self.perform(effects)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether each event is recorded."""
+        return self._recorder is not None
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Carry out effects in order."""
@@ -291,7 +299,7 @@ class App(BaseApp):
                 self._core_due_s = self.core.next_deadline()
             except Exception:
                 self._core_due_s = None
-                self._failed("its next deadline")
+                self.failed("its next deadline")
         deadline = self._core_due_s
         return self._tick_s if deadline is None or self._tick_s < deadline else deadline
 
@@ -323,12 +331,12 @@ class App(BaseApp):
         try:
             work(*arguments)
         except Exception:
-            self._failed(type(arguments[0]).__name__ if arguments else work.__name__)
+            self.failed(type(arguments[0]).__name__ if arguments else work.__name__)
         finally:
             self.turns.observe(time.perf_counter() - began_s)
             self._is_due_known = False
 
-    def _failed(self, what: str) -> None:
+    def failed(self, what: str) -> None:
         """Count and log what was not done to its end."""
         self.notices[HANDLER_FAILED] += 1
         self.logger.exception("%s: The handling of %s failed.", self.name, what)
@@ -434,14 +442,7 @@ class TableKeeper(LeadFollower, App):
 
     def packets_received(self, events: Sequence[PacketReceived]) -> None:
         """Take packet-ins that came together, in one turn."""
-        self._turn(self._feed_each, events)
-
-    def _feed_each(self, events: Sequence[PacketReceived]) -> None:
-        for event in events:
-            try:
-                self.feed(event)
-            except Exception:
-                self._failed(type(event).__name__)
+        self._turn(feed_packets, self, events)
 
     def switch_refused(self, host: str, reason: str) -> None:
         """Count, and tell of, a switch that was not let in; the same of a host once in a while."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
 from controller.events import SwitchesDrained
+from controller.maintenance.errors import ErrorsMeasured
 from controller.multicast.events import LoadsMeasured
 from controller.service_classes.pool import AliasesUsed, FlowsUsed
 from controller.unicast.weights import PortsWeighed
@@ -50,6 +51,14 @@ class LinksMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, loads: LoadsMeasured) -> None:
         super().__init__()
         self.loads = loads
+
+
+class ErrorsCounted(EventBase):  # type: ignore[misc]
+    """The monitor's word to who maintains switches: at which ports there are errors."""
+
+    def __init__(self, errors: ErrorsMeasured) -> None:
+        super().__init__()
+        self.errors = errors
 
 
 class PortsMeasured(EventBase):  # type: ignore[misc]

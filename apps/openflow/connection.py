@@ -39,6 +39,7 @@ UPKEEP_S = 0.25
 """How often connections are looked after that take nothing, or have been silent."""
 
 HEADER = struct.Struct("!BBHI")
+HEADER_BYTES = HEADER.size
 """Version, type, length and transaction id of an OpenFlow message."""
 
 TLS_HANDSHAKE = b"\x16\x03"
@@ -46,6 +47,7 @@ TLS_HANDSHAKE = b"\x16\x03"
 
 ECHO_REQUEST, ECHO_REPLY = 2, 3
 FEATURES_REPLY = 6
+PACKET_IN = 10
 DPID = struct.Struct("!Q")
 """What a features reply begins with behind its header."""
 
@@ -56,6 +58,10 @@ _NOT_NOW = (BlockingIOError, InterruptedError)
 Taken = Callable[[Any, int, int, int, bytes], bool]
 """Takes a message of a connected switch (its datapath, OpenFlow version, type, transaction id, the whole); False
 where the framework is to have it."""
+
+PacketsTaken = Callable[[Any, bytes, int], int]
+"""Takes packet-ins of a connected switch that stand one after the other in what was read, from a place on; returns
+where they end. It never raises."""
 
 
 class Connection:
@@ -69,6 +75,8 @@ class Connection:
         The loop.
     take
         Takes what the switch sends once its handshake is done.
+    take_packets
+        Takes, of that, packet-ins that came together, for less.
     read_out
         Called when all that a reading of the connection brought has been handed over.
     give
@@ -88,6 +96,7 @@ class Connection:
         datapath: Any,
         reactor: Reactor,
         take: Taken,
+        take_packets: PacketsTaken,
         read_out: Callable[[], None],
         give: Callable[[Any, int, int, int, int, bytes], None],
         ended: Callable[[Connection], None],
@@ -106,6 +115,7 @@ class Connection:
         self._socket = datapath.socket
         self._reactor = reactor
         self._take = take
+        self._take_packets = take_packets
         self._read_out = read_out
         self._give = give
         self._tell_end, self._tell_refusal = ended, refused
@@ -256,10 +266,16 @@ class Connection:
 
     def _hand_over(self, data: bytes) -> None:
         """Hand over the messages in what was read, and keep what is no whole one."""
-        at, size, unpack = 0, len(data), HEADER.unpack_from
-        while size - at >= HEADER.size:
+        at, size, unpack, received = 0, len(data), HEADER.unpack_from, self._received
+        while size - at >= HEADER_BYTES:
+            if data[at + 1] == PACKET_IN and self.is_up:
+                began, at = at, self._take_packets(self.datapath, data, at)
+                if self._is_closed:
+                    return
+                if at != began:
+                    continue
             version, kind, length, xid = unpack(data, at)
-            if length < HEADER.size:
+            if length < HEADER_BYTES:
                 LOGGER.error(
                     "A switch at %s sends a message of length %d: its connection ends.", self.address, length
                 )
@@ -268,7 +284,7 @@ class Connection:
             if size - at < length:
                 break
             try:
-                self._received(version, kind, length, xid, data[at : at + length])
+                received(version, kind, length, xid, data[at : at + length])
             except Exception:
                 text = "The message of type %d of the switch at %s was not handled to its end."
                 LOGGER.exception(text, kind, self.address)

@@ -50,7 +50,7 @@ class FabricApp(App):
         try:
             self.follow(change)
         except Exception:
-            self._failed(type(change).__name__)
+            self.failed(type(change).__name__)
         self._fabric_changes.popleft()
 
     def _leave(self) -> None:

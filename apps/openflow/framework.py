@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+import signal
 import socket
 import sys
 import threading
@@ -29,6 +30,7 @@ from apps.openflow.reactor import Reactor
 from apps.openflow.southbound import Southbound
 from apps.openflow.statistics import use_light_statistics
 from apps.openflow.switch_listener import SwitchListener
+from apps.system import system_threading
 from apps.tls_files import ServerTls, SettingsInvalid, TlsFiles
 
 if "ryu.base.app_manager" in sys.modules:
@@ -136,7 +138,7 @@ if _NATIVE:
         return ready
 
     def run_aside(work: Callable[[], None]) -> None:
-        """Do work that waits for a disk, on a thread that `hub.spawn` made; no loop waits with it."""
+        """Do work that waits for a disk or a server, on a thread that `hub.spawn` made; no loop waits with it."""
         work()
 
 else:
@@ -162,7 +164,7 @@ else:
         return list(epoll.poll(0, at_most))
 
     def run_aside(work: Callable[[], None]) -> None:
-        """Do work that waits for a disk on a thread of the system's, where all loops share one; they go on."""
+        """Do work that waits for a disk or a server on a thread of the system's; all loops, in one, go on."""
         tpool.execute(work)
 
 
@@ -214,7 +216,7 @@ def _use_connections(datapath_class: Any) -> None:
         make(self, stream, address)
         self.ended = Event()
         timeout_s = cfg.CONF.socket_timeout
-        taken = SOUTHBOUND.take, SOUTHBOUND.hand_over
+        taken = SOUTHBOUND.take, SOUTHBOUND.take_packets, SOUTHBOUND.hand_over
         self.connection = Connection(self, SWITCHES, *taken, _give, ended, SOUTHBOUND.refused, timeout_s)
 
     def serve(self: Any) -> None:
@@ -335,9 +337,12 @@ def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int 
     """Make sure that switches can connect, and have those that leave echo requests unanswered dropped.
 
     The operator's own word about echo requests is left as it is; of several apps the one that asks most often counts.
-    SystemExit, saying why, where switches cannot be listened for as the settings say.
+    SystemExit, saying why, where switches cannot be listened for as the settings say. Under ryu-manager SIGINT
+    and SIGTERM end the apps in order from here on, as they do without it.
     """
     _require_listening()
+    if NAME == "ryu" and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        _end_by_signals()
     conf = cfg.CONF
     if not conf.maximum_unreplied_echo_requests or (_watched and echo_interval_s < min(_watched)):
         conf.set_override("echo_request_interval", echo_interval_s)
@@ -378,9 +383,7 @@ def run_apps(modules: list[str], signals: EndSignals) -> NoReturn:
     except Exception:
         status = 1
         LOGGER.exception("the controller cannot go on")
-    overdue = threading.Timer(END_S, _end_process, [1, f"the apps did not end within {END_S:g} s"])
-    overdue.daemon = True
-    overdue.start()
+    _begin_to_end()
     for name, app in manager.applications.items():
         if name != OPENFLOW_SERVER:
             try:
@@ -389,6 +392,32 @@ def run_apps(modules: list[str], signals: EndSignals) -> NoReturn:
                 status = 1
                 LOGGER.exception("%s did not end as it should", name)
     _end_process(status)
+
+
+def _end_by_signals() -> None:
+    """Have ryu-manager, which waits on this thread by then, end the apps and the process when a signal has come.
+
+    Raised by the signal itself KeyboardInterrupt would end whatever thread runs then, and nothing else.
+    """
+    from eventlet import kill
+
+    waiting = _current()
+
+    def look() -> None:
+        with EndSignals() as signals:
+            while not signals.asked:
+                hub.sleep(SIGNALS_INTERVAL_S)
+        _begin_to_end()
+        kill(waiting, KeyboardInterrupt)
+
+    hub.spawn(look)
+
+
+def _begin_to_end() -> None:
+    """End the process after `END_S` where the apps have not ended by then."""
+    overdue = system_threading.Timer(END_S, _end_process, [1, f"the apps did not end within {END_S:g} s"])
+    overdue.daemon = True
+    overdue.start()
 
 
 def _end_process(status: int, reason: str | None = None) -> NoReturn:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from apps.openflow.app_watch import AppWatch
 from apps.openflow.framework import SOUTHBOUND, SWITCHES
 from apps.openflow.live_profile import LoopPart
 from apps.openflow.questions import Unanswered
@@ -17,13 +18,16 @@ from apps.openflow.watched_apps import Watched, WatchedApps
 from apps.probe_points import SHARED
 from apps.status_server import QuestionRefused
 from apps.system import system_threading
-from controller.effects import ApplyEdits
-from controller.events import BarrierReplied, SwitchDisconnected
+from controller.effects import ApplyEdits, SendPacket
+from controller.events import BarrierReplied, PacketReceived, SwitchDisconnected
 from controller.profiles.latencies import LatencyFigures
+from controller.wire.lldp import NEAREST_BRIDGE_MAC, decode_lldp
+from controller.wire.packets import Lldp
 
 if TYPE_CHECKING:
     from apps.openflow.app import App
 
+DISCOVERY = "discovery"
 ECHO_S = 0.25
 """How often each switch is asked for an echo."""
 
@@ -70,9 +74,29 @@ class _Measurement:
             shared.watch("event", BarrierReplied, lambda event: figures.confirmed(event.dpid, event.xid, clock())),
             app.watch("event", SwitchDisconnected, lambda event: figures.disconnected(event.dpid)),
         ]
+        if DISCOVERY in apps:
+            self._time_hops(watched(DISCOVERY))
         self._part.attach(apps, watched)
         self.deadline_s = time.monotonic()
         SWITCHES.add(self)
+
+    def _time_hops(self, watch: AppWatch) -> None:
+        """Look at the frames by which discovery asks what is at the other ends of ports."""
+        hops, reactor, clock = self.figures.hops, self.app.reactor, time.monotonic
+
+        def sent(effect: SendPacket) -> None:
+            if effect.data.startswith(NEAREST_BRIDGE_MAC):
+                frame = decode_lldp(effect.data)
+                if isinstance(frame, Lldp):
+                    hops.sent(frame.dpid, frame.port_no, frame.token, clock())
+
+        def heard(event: PacketReceived) -> None:
+            if event.data.startswith(NEAREST_BRIDGE_MAC):
+                frame = decode_lldp(event.data)
+                if isinstance(frame, Lldp):
+                    hops.heard(frame.dpid, frame.port_no, frame.token, (event.dpid, event.in_port), reactor.now_s)
+
+        self._ends += [watch.watch("effect", SendPacket, sent), watch.watch("event", PacketReceived, heard)]
 
     def due(self) -> None:
         """Ask for echoes; end where nobody looks any more."""
@@ -107,7 +131,7 @@ class _Measurement:
             "lasted_s": round(time.monotonic() - self.begun_s, 3),
             "switches": self.figures.document(),
             "other_joins": self.figures.others_count,
-            "missed": self.figures.missed_count + self._part.collector.missed,
+            "missed": self.figures.missed_count + self.figures.hops.missed_count + self._part.collector.missed,
         }
 
 
@@ -146,7 +170,7 @@ class LiveLatency(WatchedApps):
 
         def end() -> dict[str, Any]:
             current.detach()
-            return current.document()
+            return {**current.document(), "hops": current.figures.hops.document()}
 
         document: dict[str, Any] = current.app.ask(end)
         return document

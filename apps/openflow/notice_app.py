@@ -22,10 +22,10 @@ class NoticeApp(DeclaredApp, TableKeeper):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.events = EventRing(self.name.lower(), lambda text: self.names.spoken(text))
-        self.events.offset_s = time.time() - time.monotonic()
+        self.told_events = EventRing(self.name.lower(), lambda text: self.names.spoken(text))
+        self.told_events.offset_s = time.time() - time.monotonic()
         actions = {**self.table_checks.actions(), **self.own_actions()}
-        self.offer(actions=actions, sections={"events": self.events.section})
+        self.offer(actions=actions, sections={"events": self.told_events.section})
 
     def own_actions(self) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
         """Return what else the app answers on the status socket."""
@@ -38,7 +38,7 @@ class NoticeApp(DeclaredApp, TableKeeper):
             return
         fields = dict(notice.fields)
         dpid, port_no = fields.get("dpid"), fields.get("port_no")
-        self.events.add(
+        self.told_events.add(
             time.monotonic(),
             notice.kind,
             notice.text,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Protocol, TypeAlias
 
-from apps.openflow.connection import HEADER, UPKEEP_S, Connection
+from apps.openflow.connection import HEADER, HEADER_BYTES, PACKET_IN, UPKEEP_S, Connection
 from apps.openflow.reactor import Reactor
 from controller.events import (
     BarrierReplied,
@@ -20,21 +20,22 @@ from controller.events import (
     PacketReceived,
     ResourcesReceived,
     RoleReplied,
+    TablesReceived,
 )
 from controller.kernel.notices import NoticeLimiter
 from controller.rules import of10_roles
 from controller.rules.lowering import LOWERINGS
 from controller.rules.of13_resources import decode_role_reply
+from controller.rules.table_capacity import TABLE_KINDS
 from controller.wire.ethernet import ETHERTYPE_LLDP
 
 LOGGER = logging.getLogger("vsrt")
 
 OPENFLOW_1_0, OPENFLOW_1_3 = 1, 4
 
-Answer: TypeAlias = BarrierReplied | EditFailed | FlowStatsReceived | ResourcesReceived | RoleReplied
+Answer: TypeAlias = BarrierReplied | EditFailed | FlowStatsReceived | ResourcesReceived | RoleReplied | TablesReceived
 """What answers a message of ours."""
 
-_PACKET_IN = 10
 _ERROR = 1
 _STATS_REPLIES = {OPENFLOW_1_0: 17, OPENFLOW_1_3: 19}
 _BARRIER_REPLIES = {version: lowering.barrier_reply for version, lowering in LOWERINGS.items()}
@@ -48,8 +49,16 @@ _PACKET_IN_1_3 = Struct("!4xHB11xHII")
 """total_len and reason; the match's length; its first field, where a port."""
 _PACKET_IN_1_0 = Struct("!IHHBx")
 """buffer_id, total_len, in_port, reason."""
+_read_1_3, _BYTES_1_3 = _PACKET_IN_1_3.unpack_from, HEADER_BYTES + _PACKET_IN_1_3.size
 _IN_PORT_FIELD = 0x80000004
 _MATCH_OFFSET = HEADER.size + 16
+
+_USUAL_1_3 = Struct("!HH8xHB9xQI6x3s")
+"""A packet-in whose match is its port alone: version and type, the message's length, total_len, reason; the match's
+type, length and field; the port, and the first three bytes of the frame."""
+_read_usual_1_3, _USUAL_BYTES_1_3 = _USUAL_1_3.unpack_from, _USUAL_1_3.size
+_USUAL_HEAD, _USUAL_MATCH = OPENFLOW_1_3 << 8 | PACKET_IN, 1 << 48 | 12 << 32 | _IN_PORT_FIELD
+_FRAME_OFFSET = _USUAL_BYTES_1_3 - 3
 _TWO = Struct("!HH")
 
 _LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
@@ -111,6 +120,8 @@ class Southbound:
         self._by_tag: dict[int, MessageAsker] = {}
         self._packets: list[PacketReceived] = []
         self._packets_for: tuple[Taker, ...] = ()
+        self._packets_observed: bool | None = None
+        """Whether somebody beside the apps observes packet-ins; asked once for those that come together."""
         self._connections: set[Connection] = set()
         self._refusals = NoticeLimiter()
         self._echo_interval_s, self._unanswered = 1.0, 0
@@ -148,12 +159,14 @@ class Southbound:
 
         Packet-ins are kept until others have other takers, something else comes, or `hand_over` is called.
         """
-        if kind == _PACKET_IN:
+        if kind == PACKET_IN:
             event = packet_in(datapath.id, version, message)
             if event is not None:
                 if self.gate is None or not self.gate.withholds(event):
                     self._gather(event)
-                if not self._observed("EventOFPPacketIn"):
+                if self._packets_observed is None:
+                    self._packets_observed = self._observed("EventOFPPacketIn")
+                if not self._packets_observed:
                     return True
             self.hand_over()
             return False
@@ -173,6 +186,9 @@ class Southbound:
         if kind == _STATS_REPLIES.get(version) and one == _FLOW_STATS:
             asker.answered(FlowStatsReceived(datapath.id, version, xid, message))
             return not self._observed("EventOFPFlowStatsReply")
+        if kind == _STATS_REPLIES.get(version) and one == TABLE_KINDS[version]:
+            asker.answered(TablesReceived(datapath.id, version, xid, message))
+            return True
         if version == OPENFLOW_1_3:
             return self._take_1_3(asker, datapath, kind, one, xid, message)
         answer = of10_roles.decode_role_reply(message)
@@ -181,31 +197,66 @@ class Southbound:
         asker.answered(RoleReplied(datapath.id, xid, answer.role, None))
         return True
 
+    def take_packets(self, datapath: Any, data: bytes, at: int) -> int:
+        """Take the packet-ins that stand at a place in what was read, as `take` would each; return where they end.
+
+        Of OpenFlow 1.3, laid out as usual, which nobody else observes or withholds: none elsewhere. No more are taken
+        than are handed over together, so that the connection may end between.
+        """
+        if self._packets_observed is None:
+            self._packets_observed = self._observed("EventOFPPacketIn")
+        if self._packets_observed or self.gate is not None:
+            return at
+        dpid, size, began, packets = datapath.id, len(data), at, self._packets
+        while size - at >= _USUAL_BYTES_1_3:
+            head, length, frame_bytes, reason, match, port_no, beginning = _read_usual_1_3(data, at)
+            following = at + length
+            if head != _USUAL_HEAD or match != _USUAL_MATCH or length < _USUAL_BYTES_1_3 or following > size:
+                break
+            start = at + _FRAME_OFFSET
+            end = start + frame_bytes
+            frame = data[start : end if end < following else following]
+            takers = self._ipv4_group_takers if beginning == _IPV4_GROUP else self._takers_of(frame)
+            if takers is not self._packets_for or len(packets) >= PACKETS_AT_ONCE:
+                if at != began:
+                    break
+                self.hand_over()
+                self._packets_for, packets = takers, self._packets
+            packets.append(_new(PacketReceived, (dpid, port_no, frame, reason == _NO_MATCH)))
+            at = following
+        return at
+
     def hand(self, event: PacketReceived) -> None:
         """Hand a packet-in to the apps that take its like."""
         self._gather(event)
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Hand the packet-ins that were taken to the apps that take their like, to each all that came together."""
+        """Hand the packet-ins that were taken to the apps that take their like, to each all that came together.
+
+        One that fails is left to itself: the others are handed them all the same.
+        """
+        self._packets_observed = None
         if self._packets:
             packets, self._packets = self._packets, []
             for taker in self._packets_for:
-                taker.packets_received(packets)
+                try:
+                    taker.packets_received(packets)
+                except Exception:
+                    LOGGER.exception("An app did not handle %d packet-ins to their end.", len(packets))
 
     def _gather(self, event: PacketReceived) -> None:
-        frame = event[2]
-        takers = (
-            self._lldp_takers
-            if frame[12:14] == _LLDP
-            else self._ipv4_group_takers
-            if frame[:3] == _IPV4_GROUP
-            else self._takers
-        )
+        takers = self._takers_of(event.data)
         if takers is not self._packets_for or len(self._packets) >= PACKETS_AT_ONCE:
             self.hand_over()
             self._packets_for = takers
         self._packets.append(event)
+
+    def _takers_of(self, frame: bytes) -> tuple[Taker, ...]:
+        """Return the apps that take a frame."""
+        if frame[:3] == _IPV4_GROUP:
+            return self._ipv4_group_takers
+        return self._lldp_takers if frame[12:14] == _LLDP else self._takers
 
     def _take_1_3(self, asker: MessageAsker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
         """Take what only OpenFlow 1.3 has: groups, meters and roles."""
@@ -285,9 +336,9 @@ class Southbound:
 def packet_in(dpid: int, version: int, message: bytes) -> PacketReceived | None:
     """Read a packet-in; None where it is not laid out as usual, or cut off."""
     if version == OPENFLOW_1_3:
-        if len(message) < HEADER.size + _PACKET_IN_1_3.size:
+        if len(message) < _BYTES_1_3:
             return None
-        size_bytes, reason, match_bytes, field, port_no = _PACKET_IN_1_3.unpack_from(message, HEADER.size)
+        size_bytes, reason, match_bytes, field, port_no = _read_1_3(message, HEADER_BYTES)
         if field != _IN_PORT_FIELD:
             return None
         start = _MATCH_OFFSET + match_bytes + -match_bytes % 8 + 2

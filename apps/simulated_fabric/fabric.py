@@ -41,7 +41,7 @@ class SimulatedFabric:
     graph
         Switches have the attribute ``dpid``, links their ports, as generators and files of `topology` make them.
     address
-        Where the controller listens.
+        Where the controller listens: an address of IPv4 or IPv6, and a port.
     capacity
         Flow entries that fit into a switch, any number where None.
     reconnect
@@ -127,7 +127,8 @@ class SimulatedFabric:
     def _open(self, switch: SimulatedSwitch) -> None:
         if switch.socket is not None or not (switch.alive and switch.wanted):
             return
-        stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
+        stream = socket.socket(family, socket.SOCK_STREAM)
         stream.setblocking(False)
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(BlockingIOError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -77,6 +78,7 @@ class SimulatedSwitch:
     """A switch with `ports` by number (speed in kbit/s); `far` tells by port number what a cable leads to.
 
     `far` has no key for a port that leads to hosts, and None for one that leads to a switch and carries nothing now.
+    `cable_s` is how long a frame takes that leaves by a port, in seconds; nothing where it has no key.
     """
 
     def __init__(self, fabric: Surroundings, dpid: int, ports: dict[int, int], capacity: int | None) -> None:
@@ -85,6 +87,7 @@ class SimulatedSwitch:
         self.ports = ports
         self.down: set[int] = set()
         self.far: dict[int, tuple[SimulatedSwitch, int] | None] = {}
+        self.cable_s: dict[int, float] = {}
         self.table = HeldTable(capacity)
         self.service = Service()
         self.alive = True
@@ -302,7 +305,12 @@ class SimulatedSwitch:
         """Send a frame out of a port."""
         if port_no in self.far:
             far = self.far[port_no]
-            if far is not None:
+            if far is None:
+                return
+            if port_no in self.cable_s:
+                arrives_s = time.monotonic() + self.cable_s[port_no]
+                self.fabric.at(arrives_s, lambda _now: far[0].arrive(far[1], frame, hops + 1))
+            else:
                 far[0].arrive(far[1], frame, hops + 1)
         elif port_no not in self.down:
             self.fabric.reached_host(self.dpid, port_no, frame)

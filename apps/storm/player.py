@@ -167,8 +167,8 @@ class StormPlayer:
             wait_s = LONGEST_TURN_S if next_s is None else min(LONGEST_TURN_S, next_s - self._now_s())
             self._fabric.turn(max(0.0, wait_s))
             self._progress(what, len(asked) - requests.left, len(asked))
-        if self._fabric.lost_connections:
-            raise StormFailed(f"{self._fabric.lost_connections} connections were lost: hosts there were not served")
+            if lost := self._fabric.lost_connections:
+                raise StormFailed(f"{lost} connections were lost: hosts there are not served")
         return requests.states
 
     def _now_s(self) -> float:

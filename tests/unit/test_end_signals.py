@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from apps.end_signals import END_SIGNALS, EndSignals, raised_once
+from apps import end_signals
+from apps.end_signals import END_SIGNALS, EndSignals, has_come, raised_once
 
 LONG_S = 30.0
 ASKED_FOR_GOOD = """
@@ -63,6 +64,14 @@ def test_a_wait_ends_with_the_signal_that_comes_before_it_or_meanwhile(number: s
         signals.wait(LONG_S)
         soon.join()
     assert time.monotonic() - began_s < LONG_S
+
+
+def test_who_was_asked_to_end_knows_it_from_then_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(end_signals, "_come", [])
+    with EndSignals():
+        assert not has_come()
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert has_come()
 
 
 def test_a_wait_without_a_signal_is_as_long_as_it_is_said_to_be():

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("os_ken")
 
-from controller.effects import ApplyEdits, Notice, Put, Remove, RequestFlows, SendPacket
+from controller.effects import ApplyEdits, Notice, Put, Remove, RequestFlows, RequestTables, SendPacket
 from controller.events import (
     BarrierReplied,
     EditFailed,
@@ -19,9 +19,11 @@ from controller.events import (
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
+    TablesReceived,
 )
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
+from controller.rules.table_capacity import encode_tables_reply, encode_tables_request
 from served_app import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
@@ -129,6 +131,23 @@ def test_answers_to_others_are_not_the_core_s(app: NotingApp, version: int) -> N
     assert (barrier, error) == (BarrierReplied(9, OURS), EditFailed(9, OURS, 3, 2))
     header = struct.pack("!BBHI", version, STATS_REPLY[version], 8 + len(stats), OURS)
     assert flows == FlowStatsReceived(9, version, OURS, header + stats)
+
+
+@VERSIONS
+def test_a_switch_is_asked_what_its_tables_have_room_for_and_its_answer_is_an_event(
+    app: NotingApp, version: int
+) -> None:
+    answer = encode_tables_reply(version, OURS, {0: 500})
+    with Switch(9, version) as switch:
+        told_until(app.core, SwitchConnected)
+        switch.receive_stats_request(DESC)
+        app.ask(lambda: app.perform([RequestTables(9, OURS)]))
+        kind, xid, body = switch.receive()
+        assert (kind, xid) == (STATS_REQUEST[version], OURS)
+        assert body == encode_tables_request(version, OURS)[8:]
+        switch.send(STATS_REPLY[version], OURS, answer[8:])
+        (received,) = told_until(app.core, TablesReceived)
+    assert received == TablesReceived(9, version, OURS, answer)
 
 
 @VERSIONS

@@ -63,6 +63,21 @@ def test_nothing_is_left_when_nobody_looks_any_more():
     assert owner.feed.__func__ is Owner.feed
 
 
+def test_each_type_is_seen_as_long_as_somebody_looks_at_it():
+    owner, seen = Owner(), list[Any]()
+    watched = AppWatch(owner)
+    ends = [watched.watch(what, kind, seen.append) for what in ("event", "effect") for kind in (Asked, Told)]
+    kinds_seen = []
+    for end in (*ends, None):
+        seen.clear()
+        owner.feed(Asked(1))
+        owner.feed(Told(1))
+        kinds_seen.append([type(each) for each in seen])
+        if end is not None:
+            end()
+    assert kinds_seen == [[Asked, Told, Told, Told], [Told, Told, Told], [Told, Told], [Told, Told], []]
+
+
 def test_what_the_owner_does_not_take_is_seen_by_nobody():
     owner, seen = Owner(), []
     AppWatch(owner).watch("event", Asked, seen.append)

@@ -170,6 +170,7 @@ class Switch:
             datapath,
             reactor,
             self._take,
+            lambda _datapath, _data, at: at,
             self._read_out,
             self._give,
             lambda _connection: self.ended.set(),

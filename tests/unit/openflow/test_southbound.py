@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.openflow.connection import Connection
 from apps.openflow.southbound import PACKETS_AT_ONCE, Southbound, packet_in
 from controller.events import (
     BarrierReplied,
@@ -198,6 +199,96 @@ def test_frames_to_ipv4_groups_go_to_those_alone_that_want_them() -> None:
     southbound.hand_over()
     assert [event.data for event in multicast.packets] == [report, other_group, broadcast, host]
     assert [event.data for event in unicast.packets] == [other_group, broadcast, host]
+
+
+def read_from_a_connection(southbound: Southbound, data: bytes, together: bool) -> list[bytes]:
+    """Have a connection hand over what it read; return what the framework is given."""
+    given: list[bytes] = []
+    datapath = SimpleNamespace(id=5, socket=None, address="there", ofproto=SimpleNamespace(OFP_VERSION=4))
+    connection = Connection(
+        datapath,
+        Unhurried(),  # type: ignore[arg-type]
+        southbound.take,
+        southbound.take_packets if together else lambda _datapath, _data, at: at,
+        southbound.hand_over,
+        lambda *message: given.append(message[-1]),
+        lambda _connection: None,
+        lambda _connection, _reason: None,
+        5.0,
+    )
+    connection.is_up = True
+    connection._hand_over(data)
+    southbound.hand_over()
+    return given
+
+
+FRAMES = st.one_of(
+    st.binary(max_size=4),
+    st.sampled_from((b"\x01\x00\x5e\x01\x02\x03", b"\x33\x33\0\0\0\x16", bytes(12) + b"\x88\xcc")).map(
+        lambda start: start + bytes(20)
+    ),
+)
+PACKET_INS = st.builds(
+    packet_in_1_3,
+    st.sampled_from((IN_PORT, IN_PORT, IN_PORT, IN_PORT + METADATA, METADATA + IN_PORT)),
+    FRAMES,
+    st.sampled_from((b"", b"", bytes(6))),
+    st.integers(0, 1),
+)
+MESSAGES = st.one_of(
+    PACKET_INS,
+    PACKET_INS,
+    st.builds(message, st.integers(7, 30), st.binary(max_size=50), st.sampled_from((1, 4)), st.just(OURS)),
+    st.builds(lambda data, cut: data[:2] + struct.pack("!H", max(8, len(data) - cut)) + data[4 : len(data) - cut],
+              PACKET_INS, st.integers(0, 30)),
+)  # fmt: skip
+
+
+@given(st.lists(MESSAGES, max_size=40), st.integers(0, 30))
+def test_packet_ins_taken_together_are_those_taken_one_by_one(messages: list[bytes], cut: int) -> None:
+    data = b"".join(messages)
+    data = data[: len(data) - cut]
+    found = []
+    for together in (False, True):
+        southbound = Southbound(Unhurried(), lambda _name: False)  # type: ignore[arg-type]
+        discovery, other = App(), App(takes_lldp=False, takes_ipv4_groups=False)
+        for tag, app in ((0xA2, discovery), (0xA3, other)):
+            southbound.add(app, tag)
+        given_to_it = read_from_a_connection(southbound, data, together)
+        found.append((given_to_it, [(app.packets, app.turns, app.answers) for app in (discovery, other)]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_packet_ins_that_somebody_else_is_to_see_are_not_taken_together(withheld: bool) -> None:
+    southbound, app = Southbound(Unhurried(), lambda _name: not withheld), App()  # type: ignore[arg-type]
+    southbound.add(app, 0xA2)
+    if withheld:
+        southbound.gate = SimpleNamespace(withholds=lambda _event: False)  # type: ignore[assignment]
+    data = packet_in_1_3(IN_PORT, b"\x01\x00\x5e\x01\x02\x03" + bytes(20))
+    assert southbound.take_packets(Datapath(), data, 0) == 0
+    assert read_from_a_connection(southbound, data, True) == ([] if withheld else [data])
+    assert len(app.packets) == 1
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_app_that_fails_has_those_behind_and_others_have_all(
+    caplog: pytest.LogCaptureFixture, together: bool
+) -> None:
+    class Failing(App):
+        def packets_received(self, events: Sequence[PacketReceived]) -> None:
+            super().packets_received(events)
+            if len(self.turns) == 1:
+                raise ValueError("this one fails")
+
+    southbound, app, other = Southbound(Unhurried(), lambda _name: False), Failing(), App()  # type: ignore[arg-type]
+    southbound.add(app, 0xA2)
+    southbound.add(other, 0xA3)
+    frames = [bytes(12) + number.to_bytes(2, "big") for number in range(PACKETS_AT_ONCE + 3)]
+    read_from_a_connection(southbound, b"".join([packet_in_1_3(IN_PORT, frame) for frame in frames]), together)
+    assert "this one fails" in caplog.text
+    assert [event.data for event in app.packets] == frames
+    assert other.packets == app.packets
 
 
 def test_packets_that_come_together_are_one_turn_up_to_a_bound() -> None:

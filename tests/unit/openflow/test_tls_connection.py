@@ -69,7 +69,7 @@ class Server:
 
     def _connected(self, stream: Any, address: Any) -> None:
         datapath = SimpleNamespace(socket=stream, address=address, ofproto=SimpleNamespace(OFP_VERSION=4))
-        taken = self._take, lambda: None
+        taken = self._take, lambda _datapath, _data, at: at, lambda: None
         made = Connection(datapath, self._reactor, *taken, self._give, self._ended, self._refused, 5.0)
         made.is_up = self.are_up
         self.connections.append(made)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,15 @@ from controllers import OPEN_POLICY, controller, free_port
 from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
+from apps.storm.player import StormPlayer
 from controller.storm.plan import StormOrder, StormShape, plan_storm
 from patience import wait_until
 
 SMALL = ["--switches", "3", "--spines", "2", "--ports", "6", "--groups", "10", "--sigma-s", "0.3"]
 AMPLE_MS = "5000"
 """A goal that a busy machine keeps too."""
+
+LONG_S = 240.0
 
 HELD = "default: allow\nversion: 1\nlimits: {groups_per_port: 1, reports_per_second_per_port: 1000}\n"
 
@@ -104,6 +109,72 @@ def test_readers_of_the_controller_see_the_storm_as_it_goes_on(
     assert ended["target"] == f"127.0.0.1:{process.port}"
 
 
+def test_a_controller_that_ends_ends_the_storm(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("os_ken")
+    with controller("vsrt-os-ken", OPEN_POLICY) as process:
+
+        def end() -> None:
+            wait_until(lambda: members(process), process.pid, 60)
+            process.kill()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        began_s = time.monotonic()
+        storm(process, "--joins", "100", "--shape", "uniform", "--sigma-s", str(LONG_S / 6), status=1)
+        ending.join()
+    assert time.monotonic() - began_s < LONG_S / 2
+    assert "connections were lost" in capsys.readouterr().err
+
+
+def test_storms_that_were_played_are_told_where_the_controller_ends_in_a_later_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("os_ken")
+    hosts = tmp_path / "hosts.jsonl"
+    with controller("vsrt-os-ken", OPEN_POLICY) as process:
+        leave_all = StormPlayer.leave_all
+
+        def end_before_the_third(player: StormPlayer) -> None:
+            leave_all(player)
+            left.append(player)
+            if len(left) == 2:
+                process.kill()
+
+        left: list[StormPlayer] = []
+        monkeypatch.setattr(StormPlayer, "leave_all", end_before_the_third)
+        words = ("--joins", "20", "--step", "20", "--output", str(hosts))
+        storm(process, *words, "--shape", "uniform", "--sigma-s", "1", status=1)
+    told = capsys.readouterr()
+    assert "20 joins" in told.out and "the largest storm that keeps it: 40 joins" in told.out
+    assert "connections were lost" in told.err
+    assert len(hosts.read_text().splitlines()) == 40
+
+
+def test_a_controller_is_reached_by_its_name(process: ControllerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    storm(process, "--joins", "10", "--remote", f"localhost:{process.port}", "--json")
+    assert json.loads(capsys.readouterr().out)["keeps_goal"]
+
+
+def test_a_name_that_nobody_knows_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_args: Any, **_more: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert main(["storm", "--joins", "5", *SMALL, "--remote", "controler.example"]) == 1
+    assert "--remote: controler.example: Name or service not known" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_storm(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for path, reason in ((tmp_path / "nowhere" / "hosts", "No such file or directory"), (tmp_path, "Is a directory")):
+        assert main(["storm", "--joins", "5", *SMALL, "--port", str(free_port()), "--output", str(path)]) == 1
+        assert f"{path}: {reason}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_steps_go_on_until_the_goal_is_missed_or_no_more_can_join(
     process: ControllerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,13 +238,16 @@ def test_a_controller_that_has_members_of_the_groups_is_told_of(
         assert "has members of" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("remote", "host"), [((), "127.0.0.1"), (("--remote", "::1"), "::1"), (("--remote", "[::1]"), "::1")]
+)
 def test_where_no_controller_is_that_is_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    remote: tuple[str, ...], host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("apps.storm.player.NOBODY_S", 0.5)
     port = free_port()
-    assert main(["storm", "--joins", "5", *SMALL, "--port", str(port)]) == 1
-    assert f"no controller answers at 127.0.0.1:{port}" in capsys.readouterr().err
+    assert main(["storm", "--joins", "5", *SMALL, "--port", str(port), *remote]) == 1
+    assert f"no controller answers at {host}:{port}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -183,7 +257,7 @@ def test_where_no_controller_is_that_is_said(
         (["--joins", "181"], "--joins: 18 hosts and 10 groups have 180 joins at most"),
         (["--joins", "5", "--off", "120%"], "'120' is no number from 0 to 100"),
         (["--joins", "5", "--off", "20%", "--step", "5"], "--off: not with --step"),
-        (["--joins", "5", "--sigma-s", "nan"], "'nan' is no number"),
+        (["--joins", "5", "--sigma-s", "nan"], "'nan' is no number from 0.01 to 1000000"),
         (["--joins", "5", "--remote", "host:99999"], "--remote: 'host:99999' is no host:port"),
         (["--joins", "5", "--shape", "square"], "invalid choice: 'square'"),
     ],
