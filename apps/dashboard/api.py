@@ -20,6 +20,7 @@ from apps.dashboard.questions import Ask
 from apps.dashboard.reads import reads
 from apps.dashboard.static_files import INDEX, StaticFiles
 from apps.dashboard.streams import Streams
+from apps.dashboard.workflow_runs import WorkflowRuns
 from apps.dashboard.writes import writes
 
 PREFIX = "/api/v1"
@@ -32,7 +33,13 @@ an operator; reading needs one of a viewer or an operator where `dashboard.read_
 
 
 def build_api(
-    board: Board, streams: Streams, ask: Ask, files: StaticFiles, past: PastFiles | None, reads_need_token: bool
+    board: Board,
+    streams: Streams,
+    ask: Ask,
+    files: StaticFiles,
+    past: PastFiles | None,
+    runs: WorkflowRuns,
+    reads_need_token: bool,
 ) -> FastAPI:
     """Return the application around a board."""
     api = FastAPI(
@@ -51,8 +58,8 @@ def build_api(
         },
     )
     known = [Depends(_parameters_known)]
-    api.include_router(reads(board, streams, ask, past, reads_need_token), prefix=PREFIX, dependencies=known)
-    api.include_router(writes(board, ask), prefix=PREFIX, dependencies=known)
+    api.include_router(reads(board, streams, ask, past, runs, reads_need_token), prefix=PREFIX, dependencies=known)
+    api.include_router(writes(board, ask, runs), prefix=PREFIX, dependencies=known)
     api.include_router(health(board))
     _describe(api)
 

@@ -106,6 +106,8 @@ def server_settings(dashboard: Dashboard) -> ServerSettings:
         certificate=absolute(dashboard.certificate),
         key=absolute(dashboard.key),
         names=dashboard.names,
+        workflows=absolute(dashboard.workflows),
+        workflow_runs=str((own_state_dir() / "workflow-runs").absolute()),
         history=str((own_state_dir() / "history").absolute()),
     )
 

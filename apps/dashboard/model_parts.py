@@ -36,6 +36,9 @@ class FurtherTreeModel(Described):
     number: int
     links: list[list[int]]
     senders: int
+    flow_parts: int | None = Field(
+        default=None, description="Of senders whose flows are divided: parts that take it."
+    )
     rate_bps: Rate = None
     state: Literal["binding", "bound", "leaving"]
     reason: str | None = Field(default=None, description="Why the group has it.")

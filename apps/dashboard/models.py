@@ -39,6 +39,7 @@ class ServerModel(Described):
     wrong_tokens: WrongTokensModel
     writes: bool = Field(description="Whether a token of an operator is set, so that writes are possible.")
     reads_need_token: bool = Field(description="Whether reads need a token too, of a viewer or an operator.")
+    workflows: bool = Field(False, description="Whether there is a folder of workflows to be begun.")
 
 
 class StatusModel(Identified):
@@ -229,6 +230,7 @@ class SenderModel(Described):
     since_s: Time = Field(default=None, description="Since when it is known to send.")
     service_class: str | None = None
     alias: int | None = None
+    divided: bool | None = Field(default=None, description="Whether its flows take the trees of the group by parts.")
     dscp: int | None = None
     legs: list[dict[str, int]] | None = Field(default=None, description="The same by each leg of a link aggregation.")
 
@@ -263,6 +265,7 @@ class GroupModel(Identified):
     refused: list[MemberModel] | None = None
     senders: list[SenderModel] | None = None
     aliases: list[FurtherTreeModel] | None = None
+    flow_parts: int | None = Field(default=None, description="Parts of divided flows that take its own tree.")
     out: bool | None = Field(default=None, description="Whether switches have no entries of it, to save room.")
     queue_packets: float | None = None
     utilisation_pct: float | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from apps.dashboard.answers import JSON, encode
 from apps.dashboard.probe_models import ProbeFoundModel, ProbeLibraryModel, ProbeModel, ProbeRequest, ProbesModel
 from apps.dashboard.questions import Ask, By, answered, check_length
+from apps.dashboard.routing import add_route
 from controller.probes.library import library
 
 ProbePath = Annotated[str, Path(pattern=r"^[0-9]{1,18}$", description="The script's id.")]
@@ -39,9 +39,9 @@ def add_probe_reads(router: APIRouter, ask: Ask) -> None:
         known = [int(count) for count in lines.split(",")] if lines else []
         return await _answer(ask, {"do": "probe-look", "id": number, "lines": known})
 
-    _add(router, "GET", "/probes", probes, ProbesModel)
-    _add(router, "GET", "/probes/library", probe_library, ProbeLibraryModel)
-    _add(router, "GET", "/probes/{number}", probe, ProbeFoundModel)
+    add_route(router, "GET", "/probes", probes, ProbesModel)
+    add_route(router, "GET", "/probes/library", probe_library, ProbeLibraryModel)
+    add_route(router, "GET", "/probes/{number}", probe, ProbeFoundModel)
 
 
 def add_probe_writes(router: APIRouter, ask: Ask) -> None:
@@ -59,20 +59,9 @@ def add_probe_writes(router: APIRouter, ask: Ask) -> None:
         """End a script, and return what it has found."""
         return await _answer(ask, {"do": "probe-stop", "id": number, "by": by})
 
-    _add(router, "POST", "/probes", begin_probe, ProbeModel)
-    _add(router, "DELETE", "/probes/{number}", end_probe, ProbeFoundModel)
+    add_route(router, "POST", "/probes", begin_probe, ProbeModel)
+    add_route(router, "DELETE", "/probes/{number}", end_probe, ProbeFoundModel)
 
 
 async def _answer(ask: Ask, question: dict[str, Any]) -> Response:
     return Response(encode(await answered(ask, question)), media_type=JSON)
-
-
-def _add(router: APIRouter, method: str, path: str, endpoint: Callable[..., Any], model: Any) -> None:
-    router.add_api_route(
-        path,
-        endpoint,
-        methods=[method],
-        operation_id=endpoint.__name__,
-        responses={200: {"model": model}},
-        response_model=None,
-    )

@@ -21,6 +21,8 @@ from apps.dashboard.places import port_number, speed_of, switch_dpid
 from apps.dashboard.probe_routes import add_probe_reads
 from apps.dashboard.questions import Ask, answered
 from apps.dashboard.streams import Streams
+from apps.dashboard.workflow_routes import add_workflow_reads
+from apps.dashboard.workflow_runs import WorkflowRuns
 from apps.registry import TABLE_APPS
 from apps.tenants.connections import connections
 from apps.tenants.hosts import PolicyUnreadable
@@ -206,8 +208,10 @@ def _graded(model: type[Any]) -> Any:
 _EVENTS_SHAPE = _graded(models.EventModel)
 
 
-def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need_token: bool) -> APIRouter:
-    """Return the routes; `ask` puts a question to the controller, `past` reads the monitor's files.
+def reads(
+    board: Board, streams: Streams, ask: Ask, past: PastFiles | None, runs: WorkflowRuns, need_token: bool
+) -> APIRouter:
+    """Return the routes; `ask` puts a question to the controller, `past` reads the monitor's files, `runs` workflows.
 
     The guard has seen to the token that reads need.
     """
@@ -329,6 +333,7 @@ def reads(board: Board, streams: Streams, ask: Ask, past: PastFiles | None, need
     _add(router, "/checks/discovery/findings", check_discovery_findings, FindingsModel)
     _add(router, "/checks/{app}/{number}", check_report, CheckReportModel)
     add_probe_reads(router, ask)
+    add_workflow_reads(router, board, runs)
     _add(router, "/status", status, models.StatusModel)
     _add(router, "/policy", policy, models.PolicyFileModel)
     _add(router, "/switches/{dpid}", switch, models.SwitchModel)

@@ -23,6 +23,7 @@ from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.tally import RequestTally
 from apps.dashboard.tokens import TokenFiles
+from apps.dashboard.workflow_runs import WorkflowFolder, WorkflowRuns
 
 REFRESH_S = 1.0
 
@@ -44,12 +45,19 @@ class DashboardServer:
                 "wrong_tokens": guesses.document(),
                 "writes": self._files.tokens.have_operators,
                 "reads_need_token": reads_need_token,
+                "workflows": bool(settings.workflows),
             }
 
         self._board = Board(state)
         self._streams = Streams(self._board, tally, limits)
         past = PastFiles(Path(settings.history)) if settings.history else None
-        api = build_api(self._board, self._streams, partial(act, self._path), StaticFiles(), past, reads_need_token)
+        runs = WorkflowRuns(
+            WorkflowFolder(Path(settings.workflows) if settings.workflows else None),
+            Path(settings.workflow_runs) if settings.workflow_runs else self._path.parent / "workflow-runs",
+            self._path,
+        )
+        ask = partial(act, self._path)
+        api = build_api(self._board, self._streams, ask, StaticFiles(), past, runs, reads_need_token)
         names = (settings.host, *settings.names.split())
         guard = Guard(api, tally, self._files, guesses, names, limits, reads_need_token=reads_need_token)
         self._server = BoundedServer(guard, context, limits, tally)

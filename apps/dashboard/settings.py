@@ -37,6 +37,10 @@ class ServerSettings:
     """Host names besides ``localhost`` by which browsers may ask, separated by spaces."""
     history: str = ""
     """Where the monitor's files are, '' where there are none to be read."""
+    workflows: str = ""
+    """The folder with the workflows that are offered, '' where there are none."""
+    workflow_runs: str = ""
+    """The folder for results of their runs; '' has one beside the controller's socket."""
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:

@@ -17,6 +17,8 @@ from apps.dashboard.places import known_dpid, port_number, switch_dpid
 from apps.dashboard.probe_routes import add_probe_writes
 from apps.dashboard.questions import Ask, By, answered, check_length
 from apps.dashboard.reads import PROBLEMS, AddressPath, PortPath, SwitchPath, TablesPath, group_address
+from apps.dashboard.workflow_routes import add_workflow_writes
+from apps.dashboard.workflow_runs import WorkflowRuns
 from controller.alarms.actions import KEY_LENGTH
 from controller.config.terms import ADDRESS_NAME, LABEL_KEY, LABEL_VALUE, POOL_NAME, RESERVED_LABELS, is_label_key
 
@@ -49,7 +51,7 @@ def label_key(text: str) -> str:
     return text
 
 
-def writes(board: Board, ask: Ask) -> APIRouter:
+def writes(board: Board, ask: Ask, runs: WorkflowRuns) -> APIRouter:
     """Return the routes; `ask` puts a question to the controller, the board knows what switches are called."""
     bearer = HTTPBearer(
         scheme_name="token", auto_error=False, description="A token of `dashboard.token_file`: an operator's."
@@ -252,4 +254,5 @@ def writes(board: Board, ask: Ask) -> APIRouter:
     add_probe_writes(router, ask)
     add_candidate_writes(router, ask)
     add_maintenance_writes(router, board, ask)
+    add_workflow_writes(router, board, runs)
     return router

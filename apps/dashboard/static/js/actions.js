@@ -112,10 +112,10 @@ export const allocate = (body) => ({
 });
 
 /** Whether the server takes orders at all. */
-const writes = () => section("status").get("status")?.dashboard?.writes !== false;
+export const writes = () => section("status").get("status")?.dashboard?.writes !== false;
 
 /** Whether another token is needed: nobody has this one, or who has it may read only. */
-const isTokenRefused = (problem) => problem?.status === 401 || problem?.document?.reason === "viewer";
+export const isTokenRefused = (problem) => problem?.status === 401 || problem?.document?.reason === "viewer";
 
 export function OrderDialog() {
   const what = asked.value;

@@ -23,6 +23,7 @@ import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
 import {connection, forget} from "./stream.js";
 import {hasTables} from "./tables.js";
+import {WorkflowDialog, hasWorkflows} from "./workflows.js";
 import {Topology} from "./topology/page.js";
 
 const OLD_S = 60;
@@ -47,7 +48,7 @@ export function App() {
     ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
       <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : view === "candidates" ? html`<${Candidates} />` : view === "maintenance" ? html`<${Maintenance} />` : view === "cluster" ? html`<${Cluster} />` : view === "classes" ? html`<${Classes} />` : view === "probes" ? html`<${Probes} />` : view === "runs" ? html`<${Runs} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>`}
-    <${OrderDialog} /><${Critical} /><${Announcer} />`;
+    <${OrderDialog} /><${WorkflowDialog} /><${Critical} /><${Announcer} />`;
 }
 
 function Header() {
@@ -130,7 +131,7 @@ const amountOf = (view) => (view === "members" ? parties.value.filter(isMember).
 
 function Navigation({view}) {
   useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
-  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()) && (name !== "candidates" || isSearched()) && (name !== "tables" || hasTables()) && (name !== "runs" || hasRuns()))).map((name) => {
+  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.filter((name) => name === view || ((name !== "cluster" || isClustered()) && (name !== "maintenance" || isMaintained()) && (name !== "candidates" || isSearched()) && (name !== "tables" || hasTables()) && (name !== "runs" || hasRuns() || hasWorkflows()))).map((name) => {
     const amount = amountOf(name);
     const isOpen = (name === "alarms" || name === "anomalies") && amount > 0;
     return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;

@@ -1,7 +1,7 @@
 // Service classes: how far each is from its goal, which groups have further trees and why, and what ports' queues do.
 
-import {html, useEffect, useState} from "../vendor/preact.js";
-import {read} from "./api.js";
+import {html} from "../vendor/preact.js";
+import {useAsked} from "./asked.js";
 import {bps, count, counted, number, pct, pps, text} from "./format.js";
 import {label} from "./ids.js";
 import {Place, Ref, State, Time} from "./parts.js";
@@ -62,39 +62,20 @@ function ClassRow({one}) {
 
 function AliasRow({group, last}) {
   const own = (group.senders ?? []).filter((sender) => sender.admitted && !sender.alias).length;
+  const trees = [group, ...group.aliases];
+  const taking = trees.some((tree) => tree.flow_parts)
+    ? `${trees.map((tree) => tree.flow_parts ?? 0).join(" + ")} parts of flows` : [own, ...group.aliases.map((alias) => alias.senders)].join(" + ");
   const states = [...new Set(group.aliases.map((alias) => alias.state))];
   return html`<tr><th scope="row"><${Ref} kind="group" id=${group.id}>${group.group}<//></th><td>${1 + group.aliases.length}</td>
     <td><${State} tone=${states.every((state) => state === "bound") ? "good" : "warning"}>${states.join(", ")}<//></td>
-    <td>${[own, ...group.aliases.map((alias) => alias.senders)].join(" + ")}</td><td>${bps(group.rate_bps)}</td>
+    <td>${taking}</td><td>${bps(group.rate_bps)}</td>
     <td>${number(group.queue_packets)}</td><td>${pct(group.utilisation_pct)}</td>
     <td class="may-wrap">${group.aliases.map((alias) => html`<div key=${alias.number}>Alias ${alias.number}: ${text(alias.reason)}</div>`)}</td><td class="may-wrap">${last ? html`<${Time} at_s=${last.time_s} /> ${last.text}` : "–"}</td></tr>`;
 }
 
 /** Queues are many, and change all the time: they are asked for while they are looked at, the worst first. */
 function Queues() {
-  const [answer, setAnswer] = useState(null);
-  const [problem, setProblem] = useState(null);
-  useEffect(() => {
-    let timer = null;
-    let isLeft = false;
-    const ask = async () => {
-      try {
-        const found = await read(QUEUES_PATH);
-        if (isLeft) return;
-        setAnswer(found);
-        setProblem(null);
-      } catch (error) {
-        if (isLeft) return;
-        setProblem(error);
-      }
-      timer = setTimeout(ask, POLL_MS);
-    };
-    ask();
-    return () => {
-      isLeft = true;
-      clearTimeout(timer);
-    };
-  }, []);
+  const [answer, problem] = useAsked(QUEUES_PATH, POLL_MS);
   if (problem && !answer) return html`<p class="note is-bad" role="alert">Queues are not known: ${problem.message}</p>`;
   if (!answer) return null;
   if (!answer.total) return html`<p class="quiet">No port has queues (<code>queues</code> of the policy, and the app <code>queues</code>).</p>`;

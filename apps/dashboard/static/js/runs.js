@@ -6,6 +6,7 @@ import {count, counted, number, span, text} from "./format.js";
 import {Facts, State, Time} from "./parts.js";
 import {section} from "./store.js";
 import {isCurrent} from "./stream.js";
+import {WorkflowRuns} from "./workflows.js";
 
 /** Whether there was a run. */
 export const hasRuns = () => section("runs").size > 0;
@@ -14,11 +15,12 @@ export function Runs() {
   const profile = section("runs").get("profile");
   const storm = section("runs").get("storm");
   return html`<section class="page" aria-label="Runs">
-    <div class="bar"><h1>Runs</h1><p class="quiet">A profile of the controller, and a storm against it.</p></div>
+    <div class="bar"><h1>Runs</h1><p class="quiet">A profile of the controller, a storm against it, and workflows.</p></div>
     <div class="policy">
       ${!profile && !storm && html`<p class="quiet">There was none yet: <code>vsrt profile start</code> has the controller note what its operations take, <code>vsrt storm</code> plays switches against it.</p>`}
       ${storm && html`<${Storm} of=${storm} />`}
       ${profile && html`<${Profile} of=${profile} />`}
+      <${WorkflowRuns} />
     </div>
   </section>`;
 }

@@ -8,6 +8,7 @@ import {hexOf, label, placeLabel, shortened} from "../ids.js";
 import {Age, Facts, Load, Ref, State} from "../parts.js";
 import {hostsOfPort, hostsOfSwitch, isMissing, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
 import {TableLine, tablesOf} from "../tables.js";
+import {Workflows} from "../workflows.js";
 import {History} from "./chart.js";
 
 const FEW = 12;
@@ -58,6 +59,7 @@ export function Group({id}) {
       ["Unsupported", group.unsupported],
     ]} />
     <div class="buttons"><${Order} what=${rebuild(id)} label="Rebuild tree" /></div>
+    <${Workflows} kind="group" id=${id} state=${group.size} />
     <${Part} title="Members" amount=${members.length}><${Some} rows=${members} each=${each} none="No member." /><//>
     <${Part} title="Senders" amount=${senders.length}><${Some} rows=${senders} each=${each} none="Nobody sends." /><//>
     <${Part} title="Refused" amount=${refused.length}><${Some} rows=${refused} each=${each} none="Nobody was refused." /><//>
@@ -95,6 +97,7 @@ export function Switch({id}) {
       ["Counters", counters(node.answered_s)],
     ]} />
     <div class="buttons">${node.connected === false && html`<${Order} what=${forget(node.dpid)} label="Forget" danger />`}${node.drained ? html`<${Order} what=${undrain(node.dpid)} label="Undrain" />` : html`<${Order} what=${drain(node.dpid)} label="Drain" danger />`}</div>
+    <${Workflows} kind="switch" id=${id} state=${[word, labelsOf(node)].join()} />
     <${Part} title="Ports" amount=${ports.length}>
       <${Some} rows=${ports} none="No ports are known." each=${(port) => html`<li key=${port.id}><span><${Port} at=${port} /> <span class="row-more">${farName(port)}</span></span>
         <${Load} value=${busier(port)} /></li>`} /><//>
@@ -166,6 +169,7 @@ export function PortDetails({id}) {
     ]} /><//>`}
     <${Part} title="Hosts" amount=${hosts.length}><${Some} rows=${hosts} none="No host was seen here." each=${(host) => html`<li key=${host.id}><${Ref} kind="host" id=${host.id} /><span>${text(host.ips?.join(", "))}</span></li>`} /><//>
     <${Part} title="Groups here" amount=${here.length}><${Some} rows=${here} none="None." each=${(party) => html`<li key=${party.id}><${Ref} kind="group" id=${party.group} /><span>${party.role}, ${party.state}</span></li>`} /><//>
+    <${Workflows} kind="port" id=${id} state=${[port.role, labelsOf(port)].join()} />
     <${Part} title="Router port"><div class="inline-form"><label>IP version <select value=${family} onChange=${(event) => setFamily(event.target.value)}><option>4</option><option>6</option></select></label>
       <${Order} what=${routerPort(port.dpid, port.port_no, Number(family), Boolean(router?.static))} label=${router?.static ? "Remove router port" : "Make it a router port"} /></div>
       ${router && !router.static && html`<p class="quiet">A multicast router was heard here.</p>`}
@@ -197,6 +201,7 @@ export function Host({id}) {
   if (!host) return html`<${Gone} what=${`Host ${id}`} />`;
   const here = parties.value.filter((party) => party.mac === host.mac);
   return html`<${Facts} of=${[["IP addresses", text(host.ips?.join(", "))], ["Port", html`<${Port} at=${host} />`], ["Switch", html`<${Ref} kind="switch" id=${host.dpid} />`]]} />
+    <${Workflows} kind="host" id=${id} state=${`${host.dpid}:${host.port_no}`} />
     <${Part} title="Groups" amount=${here.length}><${Some} rows=${here} none="It neither receives nor sends." each=${(party) => html`<li key=${party.id}>
       <${Ref} kind="group" id=${party.group} /><span>${party.role}, ${party.state}</span></li>`} /><//>`;
 }
