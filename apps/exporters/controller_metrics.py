@@ -69,6 +69,10 @@ TENANT_ENTRIES = gauge(
     "vsrt_tenant_flow_table_entries",
     "Entries of all flow tables that a tenant has (held), and is entitled to (entitled), where tenants share tables.",
 )
+SWAP_SLOTS = gauge(
+    "vsrt_swap_slots",
+    "Slots for groups that may be out of the flow tables which a tenant has (taken), and those kept for it (kept).",
+)
 TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
 JOIN_LATENCY = histogram(
     "vsrt_join_latency_seconds",
@@ -161,6 +165,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     TABLE_ENTRIES,
     STAGED_DECISIONS,
     TENANT_ENTRIES,
+    SWAP_SLOTS,
     CLASS_INDEX,
     CLASS_MISSING,
     CLASS_PORTS,

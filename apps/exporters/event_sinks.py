@@ -113,6 +113,7 @@ class SyslogSink:
 
     def state(self) -> SinkState:
         """Return how syslog fares."""
+        self._sender.look()
         fault = self._sender.fault
         faults = () if fault.text is None else (fault.text,)
         return SinkState(faults, fault.failures, {"sent": self._sender.sent, "suppressed": self._sender.suppressed})

@@ -90,6 +90,14 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.GROUP_SWAPS, [({"direction": to}, count) for to, count in found.swaps.items()]),
         (metrics.GROUP_FAULTS, [({"outcome": outcome}, count) for outcome, count in found.faults.items()]),
         *_table_figures(core),
+        (
+            metrics.SWAP_SLOTS,
+            [
+                ({"tenant": each.tenant, "kind": kind}, count)
+                for each in found.slots
+                for kind, count in (("kept", each.kept), ("taken", each.taken))
+            ],
+        ),
         (metrics.JOIN_LATENCY, [({}, found.join_latency)]),
         (metrics.JOINS_UNMEASURED, [({}, found.unmeasured_join_count)]),
         (metrics.FABRICS, [({}, len(core.fabric.fabrics))]),

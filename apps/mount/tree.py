@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 
@@ -77,13 +77,13 @@ class MountedTree:
     """The folders and files; any thread may read while one thread puts what the feed tells.
 
     `verbs` are the names of the files in `do`. A section that has one document of its own name, such as `status`, has
-    that one's fields in its folder itself.
+    that one's fields in its folder itself. `connection` says how the controller is, whenever that is read.
     """
 
     def __init__(self, verbs: Sequence[str]) -> None:
         self.verbs = frozenset(verbs)
         self.answer = b""
-        self.connection = b""
+        self.connection: Callable[[], bytes] = lambda: b""
         self._events = EventsFile()
         self._versions: dict[str, int] = {}
         self._sections: Mapping[str, Mapping[str, Document]] = MappingProxyType({})
@@ -149,7 +149,7 @@ class MountedTree:
             case [name] if name == EVENTS:
                 return self._events.data
             case [name] if name == CONNECTION:
-                return self.connection
+                return self.connection()
             case ["do", name] if name == ANSWER:
                 return self.answer
             case ["do", name] if name in self.verbs:

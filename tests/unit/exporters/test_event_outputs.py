@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.dashboard.lists import GRAVITIES
-from apps.exporters import rfc5424
+from apps.exporters import rfc5424, syslog
 from apps.exporters.event_log import EventLogFile
 from apps.exporters.event_sinks import SYSLOG_SEVERITY, EventLogSink, SyslogSink
 from apps.exporters.settings import EventLogSettings, SyslogSettings
-from apps.exporters.syslog import parse_target
+from apps.exporters.syslog import DaemonAddress
+from apps.system import system_socket
 from controller.config.terms import SEVERITIES
 from controller.performance.events import EventState, PortEvent, PortSeverity
+from patience import wait_until
 
 TIME_S = 1_700_002_800.25
 MESSAGE = re.compile(
@@ -168,10 +171,66 @@ def test_a_daemon_that_does_not_read_holds_nobody_up(
     assert not sink.state().faults
 
 
-@pytest.mark.parametrize("target", ["", "host", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:x", "no such host:514"])
+@pytest.mark.parametrize("target", ["", "host", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:x", "no..name:514"])
 def test_a_target_that_makes_no_sense_is_named(target: str) -> None:
     with pytest.raises(ValueError, match=re.escape(repr(target))):
-        parse_target(target)
+        DaemonAddress(target)
+
+
+class Resolver:
+    """Tells the address of a name once it may, and until then that it has none."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_answer = threading.Semaphore(0), threading.Semaphore(0)
+        self.port: int | None = None
+
+    def getaddrinfo(self, host: str, port: int, *, flags: int = 0, **_options: Any) -> Any:
+        """As that of sockets."""
+        if not flags & socket.AI_NUMERICHOST:
+            self.asked.release()
+            assert self.may_answer.acquire(timeout=10)
+            if self.port is not None:
+                return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", self.port))]
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+def test_a_name_is_not_waited_for_and_found_as_soon_as_somebody_knows_it(
+    open_syslog: Callable[..., SyslogSink], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    resolver = Resolver()
+    monkeypatch.setattr(system_socket, "getaddrinfo", resolver.getaddrinfo)
+    monkeypatch.setattr(syslog, "ASK_AGAIN_S", 0.001)
+    sink = open_syslog("logs.example:514")
+    assert resolver.asked.acquire(timeout=10)
+    sink.event(event())
+    told = "syslog at logs.example:514: its address is not known yet"
+    state = sink.state()
+    assert (state.faults, state.failures, state.totals["sent"]) == ((told,), 1, 0)
+    resolver.may_answer.release()
+    assert resolver.asked.acquire(timeout=10)
+    sink.event(event())
+    assert "Temporary failure in name resolution" in sink.state().faults[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(10)
+        resolver.port = server.getsockname()[1]
+        resolver.may_answer.release()
+        wait_until(lambda: not sink.state().faults, os.getpid(), 10)
+        sink.event(event())
+        assert parse(server.recv(4096))[0]["id"] == "rx_crc_err"
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
+def test_a_name_that_nobody_knows_is_told_before_there_is_anything_to_send(
+    open_syslog: Callable[..., SyslogSink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver = Resolver()
+    monkeypatch.setattr(system_socket, "getaddrinfo", resolver.getaddrinfo)
+    sink = open_syslog("logs.example:514")
+    resolver.may_answer.release()
+    wait_until(lambda: sink.state().faults, os.getpid(), 10)
+    assert sink.state().faults == ("syslog at logs.example:514: Temporary failure in name resolution",)
+    assert sink.state().failures == 1
 
 
 @given(

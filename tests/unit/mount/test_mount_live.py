@@ -27,6 +27,9 @@ from served_dashboard import served
 
 TOKEN = "correct-horse-battery-staple"
 WAIT_S = 30.0
+BUSY_S = 5.0
+"""How much later than it should something is on a busy machine, at most."""
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -187,6 +190,34 @@ def test_it_ends_when_it_is_unmounted_and_follows_a_controller_that_comes_back(
     assert process.wait(WAIT_S) == 0
 
 
+@pytest.fixture
+def separate(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A controller that is a process of its own."""
+    fabric = ROOT / "tests" / "support" / "page_fabric.py"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{fabric.parent}"}
+    process = subprocess.Popen(
+        [sys.executable, fabric, tmp_path / "vsrt.sock"], stdin=subprocess.PIPE, env=environment
+    )
+    wait((tmp_path / "vsrt.sock").exists)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_controller_that_is_stopped_is_told_soon_and_so_is_one_that_goes_on(
+    separate: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    with mount_of(tmp_path, "--socket", "vsrt.sock") as (folder, _):
+        assert (folder / "connection").read_text() == "answers\n"
+        separate.send_signal(signal.SIGSTOP)
+        stopped_s = time.monotonic()
+        wait(lambda: (folder / "connection").read_text().startswith("silent: it has said nothing for "))
+        assert time.monotonic() - stopped_s < SocketSource(Path()).silence_s + BUSY_S
+        assert (folder / "switches/3/tier").read_text() == "core\n", "what was known stays"
+        separate.send_signal(signal.SIGCONT)
+        wait(lambda: (folder / "connection").read_text() == "answers\n")
+
+
 def test_who_is_not_there_or_in_the_way_is_told(
     controller: FedController, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,4 +266,4 @@ def test_a_defect_of_what_follows_is_raised_and_told() -> None:
     tree = MountedTree([])
     with pytest.raises(ZeroDivisionError):
         mount_command.TreeFeeder(BrokenSource(), tree).begin()  # type: ignore[arg-type]
-    assert tree.connection.startswith(b"ended: ")
+    assert tree.connection().startswith(b"ended: ")
