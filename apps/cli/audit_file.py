@@ -32,14 +32,16 @@ _OWN_SECOND = re.compile(r":([0-5][0-9]\.[0-9]{3})Z\Z")
 def read_audit(paths: Sequence[Path]) -> tuple[Observations, list[str]]:
     """Return what some audit logs say, and what a reader should be told; InputError names file, line and field.
 
-    Left out are lines that a crash of the controller cut and decisions about routers, with a note, and summed up
-    refusals.
+    Left out are lines that a crash of the controller cut and decisions about routers and MAC addresses that no host
+    has, with a note, and summed up refusals.
     """
     observed = Observations()
     notes: list[str] = []
     for path in paths:
         with file_faults(path):
             _read(path, observed, notes)
+    if nobody := observed.counted["of_nobody"]:
+        notes.append(f"{nobody} decisions about hosts with a MAC address that no host has are left out")
     if routers := observed.counted["routers"]:
         notes.append(f"{routers} decisions about routers are left out: rules for routers are to be written by hand")
     return observed, notes
@@ -99,6 +101,9 @@ def _asked(told: dict[str, Any], where: str, into: Observations) -> Asked | None
         source_bytes = None if source is None else parse_ip(str(source))
     except ValueError:
         raise InputError(f"{where}: {field}: no address: {_shown(told, field)}") from None
+    if not any(mac_bytes) or mac_bytes[0] & 1:
+        into.counted["of_nobody"] += 1
+        return None
     try:
         port = SwitchPort(int(_field(host, "dpid", where, "host.")), int(_field(host, "port_no", where, "host.")))
     except (TypeError, ValueError, OverflowError):

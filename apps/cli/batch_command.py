@@ -9,25 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from apps.cli import do_command
-from apps.cli.batch_results import BatchResults, digest_of, fields_of
-from apps.cli.called import SECTIONS
-from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, printable
-from apps.cli.do_words import Words, do_arguments
+from apps.cli.batch_results import BatchResults
+from apps.cli.called import SECTIONS, SnapshotNames
+from apps.cli.common import InputError, emit_json, emit_table, printable
+from apps.cli.progress import ProgressBar
 from apps.cli.reach import add_source, open_source
-from apps.cli.show_selection import DocumentSelection, add_selection
+from apps.cli.show_selection import read_group
 from apps.cli.snapshot_source import SnapshotSource
-from controller.config.faults import PolicyInvalid
-from controller.wire.dpids import parse_dpid
-from controller.workflows.workflow import (
-    InputMissing,
-    Workflow,
-    WorkflowStep,
-    filled,
-    inputs_of,
-    read_workflow,
-    too_many_drained,
-)
+from apps.cli.whole_files import write_new
+from apps.workflows.doing import done_in_turn, results_beside, resumable
+from apps.workflows.planned import WorkflowPlan, begun_at, planned, workflow_file
+from controller.workflows.workflow import Workflow
 
 SAMPLE = """\
 # What is done, in order. `do` has the words of `vsrt do`, `for_each` those of `vsrt show`; nothing is run by a shell.
@@ -58,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     start = verbs.add_parser("run", help="do all steps, and write down what became of each item")
     for command in (check, start):
         command.add_argument("file", type=Path, metavar="FILE", help="workflow (YAML)")
+        command.add_argument("--at", metavar="ID", help="what it is begun at: a switch, SWITCH:PORT, group or host")
         add_source(command)
     start.add_argument("--results", type=Path, metavar="FILE", help="(FILE.results.jsonl), which must not be there")
     resume = verbs.add_parser("resume", help="go on with what is not done, after a failure or a kill")
@@ -73,28 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _init(args: argparse.Namespace) -> int:
-    try:
-        with args.file.open("x", encoding="utf-8") as file:
-            file.write(SAMPLE)
-    except FileExistsError:
-        raise InputError(f"{args.file}: the file is there already, and is left as it is") from None
-    except OSError as error:
-        raise OperationFailed(f"{args.file}: {error.strerror or error}") from None
+    write_new(args.file, SAMPLE)
     if args.json:
         emit_json({"file": str(args.file)})
     else:
         print(f"{args.file}: say in it what is to be done, then `vsrt batch check {args.file}`")
     return 0
-
-
-def _read(path: Path) -> tuple[Workflow, bytes]:
-    try:
-        data = path.read_bytes()
-        return read_workflow(data, str(path)), data
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except PolicyInvalid as fault:
-        raise InputError(str(fault)) from None
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -128,131 +105,81 @@ def _workflows(paths: Sequence[Path]) -> Iterator[tuple[Path, Workflow]]:
     """Yield the workflows of files, and those that folders have; InputError for a file that is none."""
     for path in paths:
         if not path.is_dir():
-            yield path, _read(path)[0]
+            yield path, workflow_file(path)[0]
             continue
         for below in sorted(path.glob("*.yaml")):
             with suppress(InputError):
-                yield below, _read(below)[0]
+                yield below, workflow_file(below)[0]
 
 
-def _planned(args: argparse.Namespace, path: Path) -> tuple[Workflow, bytes, dict[str, list[dict[str, Any]]]]:
-    """Return the workflow and the items of each step; InputError for words without sense, and for too many drains."""
-    workflow, data = _read(path)
+def _planned(args: argparse.Namespace) -> tuple[SnapshotSource, WorkflowPlan]:
+    """Return the controller, and what the workflow would do there."""
     source = open_source(args)
-    items = {step.name: _items(path, step, source) for step in workflow.steps}
-    for step in workflow.steps:
-        for item in items[step.name]:
-            try:
-                # What earlier steps will answer is not known yet: any word may stand there meanwhile.
-                answers = {origin: {name: "1"} for origin, name in inputs_of(step.words) if origin != "item"}
-                do_arguments(filled(step.words, item, answers), args)
-            except (InputError, InputMissing) as error:
-                raise InputError(f"{path}:{step.line}: {step.name}: {error}") from None
-    _refuse_drains(source, path, workflow, items)
-    return workflow, data, items
+    return source, planned(args.file, source, _key(args, source))
 
 
-def _items(path: Path, step: WorkflowStep, source: SnapshotSource) -> list[dict[str, Any]]:
-    if not step.for_each:
-        return [{}]
-    parser = Words(add_help=False)
-    add_selection(parser)
+def _key(args: argparse.Namespace, source: SnapshotSource) -> str | None:
+    """Return the key of the document that `--at` names."""
+    if args.at is None:
+        return None
     try:
-        chosen = DocumentSelection(parser.parse_args(step.for_each))
-        snapshot = next(source.follow(chosen.table.sections, beside=SECTIONS))
-        found = fields_of(list(chosen.items(snapshot)))
+        chosen = begun_at(workflow_file(args.file)[0])
     except InputError as error:
-        raise InputError(f"{path}:{step.line}: for_each of {step.name}: {error}") from None
-    if not found:
-        note = chosen.note(snapshot) or f"there are no {chosen.what} such as these"
-        raise InputError(f"{path}:{step.line}: for_each of {step.name}: {note}")
-    return found
-
-
-def _refuse_drains(
-    source: SnapshotSource, path: Path, workflow: Workflow, items: Mapping[str, Sequence[dict[str, Any]]]
-) -> None:
-    """Refuse, by InputError, a workflow by which more of a tier's switches would be drained than may be."""
-    snapshot = next(source.follow(SECTIONS))
-    switches = [document.fields for document in snapshot.section("switches").documents.values()]
-    names = {fields.get("name"): fields["dpid"] for fields in switches}
-    tiers = {f["dpid"]: f"{f.get('fabric') or 'the fabric'}, tier {f.get('tier') or 'none'}" for f in switches}
-    drained = [fields["dpid"] for fields in switches if fields.get("drained")]
-    steps: list[tuple[str, int, bool]] = []
-    for step in workflow.steps:
-        if step.words[0] not in ("drain", "undrain"):
-            continue
-        for item in items[step.name]:
-            try:
-                text = filled(step.words[1:2], item, {})[0]
-                steps.append((step.name, names.get(text) or parse_dpid(text), step.words[0] == "drain"))
-            except (InputMissing, ValueError) as error:
-                what = f"nobody can say before which switch that is ({error})"
-                raise InputError(f"{path}:{step.line}: {step.name}: {what}") from None
-    wrong = too_many_drained(tiers, drained, steps, workflow.min_ready_pct)
-    if wrong:
-        raise InputError(f"{path}: {wrong}")
+        raise InputError(f"{args.file}: {error}") from None
+    called = SnapshotNames(next(source.follow(SECTIONS)))
+    match "" if chosen is None else chosen.what:
+        case "switches":
+            return str(called.switch(args.at, "--at"))
+        case "ports":
+            return "{}:{}".format(*called.port(args.at, "--at"))
+        case "groups":
+            return read_group(args.at, "--at")
+    return str(args.at).lower()
 
 
 def _check(args: argparse.Namespace) -> int:
-    workflow, _, items = _planned(args, args.file)
-    rows = [(step.name, len(items[step.name]), " ".join(step.words)) for step in workflow.steps]
+    plan = _planned(args)[1]
+    rows = [(step.name, len(plan.items[step.name]), " ".join(step.words)) for step in plan.workflow.steps]
     if args.json:
-        emit_json({"about": workflow.about, "steps": [{"name": n, "items": c, "do": d} for n, c, d in rows]})
+        emit_json({"about": plan.workflow.about, "steps": [{"name": n, "items": c, "do": d} for n, c, d in rows]})
     else:
         emit_table(("STEP", "ITEMS", "DO"), rows)
     return 0
 
 
 def _start(args: argparse.Namespace) -> int:
-    workflow, data, items = _planned(args, args.file)
-    path = args.results or args.file.with_name(f"{args.file.name}.results.jsonl")
-    return _go_on(args, workflow, BatchResults.new(path, args.file, data, items))
+    source, plan = _planned(args)
+    path = args.results or results_beside(args.file)
+    return _go_on(args, source, plan.workflow, BatchResults.new(path, args.file, plan.data, plan.items, plan.at))
 
 
 def _resume(args: argparse.Namespace) -> int:
-    results = BatchResults.read(args.results)
-    workflow, data = _read(results.workflow)
-    if digest_of(data) != results.digest:
-        raise InputError(f"{results.workflow}: the workflow is another one than that of {args.results}")
-    left = {
-        step: [item for number, item in enumerate(items) if not results.is_done(step, number)]
-        for step, items in results.items.items()
-    }
-    _refuse_drains(open_source(args), results.workflow, workflow, left)
-    return _go_on(args, workflow, results)
+    results, source = BatchResults.read(args.results), open_source(args)
+    return _go_on(args, source, resumable(results, source), results)
 
 
-def _go_on(args: argparse.Namespace, workflow: Workflow, results: BatchResults) -> int:
+def _go_on(args: argparse.Namespace, source: SnapshotSource, workflow: Workflow, results: BatchResults) -> int:
     """Do what is not done yet, up to the first item that fails."""
-    told = []
-    for step in workflow.steps:
-        for number, item in enumerate(results.items[step.name]):
-            if results.is_done(step.name, number):
-                continue
-            results.tell(step.name, number, "begun")
-            try:
-                answer, text = do_command.perform(do_arguments(filled(step.words, item, results.answers()), args))
-                told.append(results.tell(step.name, number, "done", text, answer))
-            except (InputError, OperationFailed, InputMissing) as error:
-                told.append(results.tell(step.name, number, "failed", str(error)))
-                _print(args, results, told)
-                return 1
-            if not args.json:
-                print(f"{step.name}: {text}", flush=True)
-    _print(args, results, told)
-    return 0
-
-
-def _print(args: argparse.Namespace, results: BatchResults, told: Sequence[Mapping[str, Any]]) -> None:
-    failed = [record for record in told if record["state"] == "failed"]
-    total = sum(len(items) for items in results.items.values())
-    done = sum(results.is_done(step, number) for step, items in results.items.items() for number in range(len(items)))
+    told: list[Mapping[str, Any]] = []
+    bar = ProgressBar()
+    try:
+        bar.draw("items", *results.counts())
+        for record in done_in_turn(workflow, results, source):
+            told.append(record)
+            bar.clear()
+            if not args.json and record["state"] == "done":
+                print(f"{record['step']}: {printable(record['text'])}", flush=True)
+            bar.draw("items", *results.counts())
+    finally:
+        bar.clear()
+    failures = [each for each in told if each["state"] == "failed"]
+    done, total = results.counts()
     if args.json:
-        emit_json({"results": str(results.path), "done": done, "items": total, "told": list(told)})
-        return
-    for record in failed:
-        print(f"vsrt: {record['step']}: {printable(record['text'])}", file=sys.stderr)
+        emit_json({"results": str(results.path), "done": done, "items": total, "told": told})
+        return int(bool(failures))
+    for each in failures:
+        print(f"vsrt: {each['step']}: {printable(each['text'])}", file=sys.stderr)
     print(f"{done} of {total} items are done; results in {results.path}")
-    if failed:
+    if failures:
         print(f"`vsrt batch resume {results.path}` goes on with what is not done")
+    return int(bool(failures))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.whole_files import write_new
 from controller.snapshot.reader import Document
 
 
@@ -22,24 +23,37 @@ class BatchResults:
         self.path = path
         self.workflow = Path()
         self.digest = ""
+        self.at: dict[str, Any] | None = None
+        self.begun: dict[str, Any] = {}
         self.items: dict[str, list[dict[str, Any]]] = {}
         self.states: dict[tuple[str, int], dict[str, Any]] = {}
 
     @classmethod
-    def new(cls, path: Path, workflow: Path, data: bytes, items: dict[str, list[dict[str, Any]]]) -> BatchResults:
-        """Begin a file, which must not be there."""
+    def new(
+        cls,
+        path: Path,
+        workflow: Path,
+        data: bytes,
+        items: dict[str, list[dict[str, Any]]],
+        at: dict[str, Any] | None = None,
+        begun: dict[str, Any] | None = None,
+    ) -> BatchResults:
+        """Begin a file, which must not be there.
+
+        `at` are the fields of what the run is begun at, `begun` is what its reader wants to know of it.
+        """
         results = cls(path)
         results.workflow, results.digest, results.items = workflow, digest_of(data), items
-        head = {"workflow": str(workflow.resolve()), "digest": results.digest, "items": items}
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(json.dumps(head) + "\n")
-        except FileExistsError:
-            raise InputError(
-                f"{path}: the file is there already: `vsrt batch resume {path}` goes on with it"
-            ) from None
-        except OSError as error:
-            raise OperationFailed(f"{path}: {error.strerror or error}") from None
+        results.at, results.begun = at, begun or {}
+        head = {
+            "workflow": str(workflow.resolve()),
+            "digest": results.digest,
+            "items": items,
+            "at": at,
+            "begun": results.begun,
+        }
+        there = f"the file is there already: `vsrt batch resume {path}` goes on with it"
+        write_new(path, json.dumps(head) + "\n", there)
         return results
 
     @classmethod
@@ -55,7 +69,8 @@ class BatchResults:
                 record = json.loads(line)
                 if number == 1:
                     results.workflow, results.digest = Path(record["workflow"]), record["digest"]
-                    results.items = record["items"]
+                    results.items, results.at = record["items"], record.get("at")
+                    results.begun = record.get("begun") or {}
                 else:
                     results.states[record["step"], record["item"]] = record
             except (ValueError, KeyError, TypeError):
@@ -80,6 +95,11 @@ class BatchResults:
         except OSError as error:
             raise OperationFailed(f"{self.path}: {error.strerror or error}") from None
         return record
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many items are done, and how many there are."""
+        done = sum(self.is_done(step, number) for step, items in self.items.items() for number in range(len(items)))
+        return done, sum(map(len, self.items.values()))
 
     def is_done(self, step: str, item: int) -> bool:
         """Tell whether an item of a step was done."""

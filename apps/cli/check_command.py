@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, printable
+from apps.cli.progress import ProgressBar
 from apps.cli.reach import add_source, open_source
 from apps.cli.snapshot_source import Action, SnapshotSource
 from apps.registry import TABLE_APPS
@@ -151,12 +152,21 @@ def _reports(source: SnapshotSource, apps: Iterable[str], fields: Mapping[str, A
 
 def _followed(source: SnapshotSource, app: str, number: int) -> Iterator[Report]:
     """Yield the reports of a check as they come in; OperationFailed where they stay away."""
+    bar = ProgressBar()
+    try:
+        yield from _heard(source, app, number, bar)
+    finally:
+        bar.clear()
+
+
+def _heard(source: SnapshotSource, app: str, number: int, bar: ProgressBar) -> Iterator[Report]:
     after, heard_s = 0, time.monotonic()
     while True:
         question = {"do": f"check-{app}-report", "number": number, "after": after}
         answer = source.do(Action(question, "GET", f"/checks/{app}/{number}?after={after}"))
         yield from answer["reports"]
         after += len(answer["reports"])
+        bar.draw(f"switches read for {app}", after, answer["switches"])
         if answer["done"]:
             return
         if answer["reports"]:

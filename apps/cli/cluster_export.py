@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from apps.cli.cluster_store import add_policy, open_store, read_keys
-from apps.cli.common import InputError, emit_json
+from apps.cli.common import emit_json
+from apps.cli.whole_files import write_whole_text
 from apps.cluster.etcd import EtcdEngine
 from controller.cluster.archive import archive_of
 
@@ -25,15 +25,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args)
     revision, held = read_keys(EtcdEngine(store.access), store.settings.fabric)
     archive = archive_of(store.settings.fabric, revision, held)
-    new = args.file.with_name(f"{args.file.name}.new")
-    try:
-        with open(new, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(archive.text())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(args.file)
-    except OSError as error:
-        raise InputError(f"{args.file}: {error.strerror}") from None
+    write_whole_text(args.file, archive.text(), is_secret=True)
     if args.json:
         told = {"fabric": archive.fabric, "revision": revision, "keys": len(archive.keys)}
         emit_json({**told, "digest": archive.digest()})

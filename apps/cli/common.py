@@ -32,19 +32,24 @@ def emit_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def table_lines(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Yield the lines of a table: the titles, then the rows. What a terminal would obey is shown as a sign."""
+    """Yield the lines of a table: the titles, then the rows. What a terminal would obey is shown as a sign.
+
+    The last cell of a row that has fewer cells than there are titles takes the rest of the line.
+    """
     cells = [list(titles), *([printable(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(titles))]
+    under = [line if len(line) == len(titles) else line[:-1] for line in cells]
+    columns = [[line[column] for line in under if column < len(line)] for column in range(len(titles))]
+    widths = [max(map(len, column)) for column in columns]
     right = [
-        len(cells) > 1 and all(line[column].replace(".", "").replace(",", "").isdecimal() for line in cells[1:])
-        for column in range(len(titles))
+        len(column) > 1 and all(cell.replace(".", "").replace(",", "").isdecimal() for cell in column[1:])
+        for column in columns
     ]
-    for line in cells:
-        padded = (
+    for line, placed in zip(cells, under, strict=True):
+        padded = [
             cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        )
-        yield "  ".join(padded).rstrip()
+            for cell, width, to_right in zip(placed, widths, right, strict=False)
+        ]
+        yield "  ".join([*padded, *line[len(placed) :]]).rstrip()
 
 
 def printable(cell: object) -> str:

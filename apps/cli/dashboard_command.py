@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--certificate", type=Path, metavar="PATH", help="certificate chain (PEM) for TLS")
     parser.add_argument("--key", type=Path, metavar="PATH", help="its private key (PEM)")
+    parser.add_argument(
+        "--workflows", type=Path, metavar="DIR", help="folder with workflows that the page offers (none)"
+    )
     parser.add_argument("--names", default="", metavar="NAMES", help="further host names that browsers may ask by")
 
 
@@ -55,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         certificate=str(args.certificate or ""),
         key=str(args.key or ""),
         names=args.names,
+        workflows=str(args.workflows or ""),
     )
 
     def ready(url: str) -> None:

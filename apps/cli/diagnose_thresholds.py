@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from apps.cli.common import InputError
-from apps.cli.loads_file import write_whole
 from apps.cli.text_files import file_faults
+from apps.cli.whole_files import write_whole_text
 from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan
 from controller.anomaly.peers.past import OwnPast, quantiles_kept
 from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
 from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
 from controller.anomaly.peers.trained import Trained, Training
 
-FORMAT, VERSION = "vsrt-peer-thresholds", 4
+FORMAT, VERSION = "vsrt-peer-thresholds", 5
 LEARNT_WITH = (
     "interval_s",
     "smoothing_samples",
@@ -54,15 +54,17 @@ def write_thresholds(path: Path, found: Diagnosis, period: TimeSpan) -> None:
                 member: {
                     "peers": peers,
                     "own": own,
+                    "levelled": levelled,
                     "reference": [_plain(value) for value in reference],
                     "past": [[_short(value) for value in window] for window in past],
+                    "levelled_past": [[_short(value) for value in window] for window in levelled_past],
                 }
-                for member, peers, own, reference, past in zip(
+                for member, peers, own, levelled, reference, past, levelled_past in zip(
                     trained.members,
-                    trained.limits.peers.tolist(),
-                    trained.limits.own.tolist(),
+                    *(() if limit is None else limit.tolist() for limit in trained.limits),
                     trained.learnt.reference.tolist(),
                     trained.learnt.past.quantiles.swapaxes(0, 1),
+                    trained.learnt.levelled_past.quantiles.swapaxes(0, 1),
                     strict=True,
                 )
             },
@@ -75,11 +77,7 @@ def write_thresholds(path: Path, found: Diagnosis, period: TimeSpan) -> None:
         "groups": groups,
     }
     text = json.dumps(document, allow_nan=False) + "\n"
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    write_whole_text(path, text)
 
 
 def read_thresholds(path: Path) -> ThresholdFile:
@@ -188,22 +186,25 @@ class _Reader:
         ends_s = content.get("past_ends")
         ends_s = self.numbers(ends_s, f"{field}.past_ends", len(ends_s) if isinstance(ends_s, list) else 0)
         kept = quantiles_kept(settings)
-        peers, own, reference, pasts = [], [], [], []
+        limits: dict[str, list[float]] = {"peers": [], "own": [], "levelled": []}
+        reference = []
+        pasts: dict[str, list[list[list[float]]]] = {"past": [], "levelled_past": []}
         for member, one in members.items():
             of = f"{field}.members.{member}"
             entry = self.mapping(one, of)
-            peers.append(self._limit(entry.get("peers"), f"{of}.peers"))
-            own.append(self._limit(entry.get("own"), f"{of}.own"))
+            for name, found in limits.items():
+                found.append(self._limit(entry.get(name), f"{of}.{name}"))
             reference.append(self.numbers(entry.get("reference"), f"{of}.reference", settings.window_samples))
-            windows = entry.get("past")
-            if not isinstance(windows, list) or len(windows) != len(ends_s):
-                raise self.wrong(f"{of}.past", f"expected a list of {len(ends_s)}", windows)
-            pasts.append([self.numbers(window, f"{of}.past", kept) for window in windows])
+            for name, past in pasts.items():
+                windows = entry.get(name)
+                if not isinstance(windows, list) or len(windows) != len(ends_s):
+                    raise self.wrong(f"{of}.{name}", f"expected a list of {len(ends_s)}", windows)
+                past.append([self.numbers(window, f"{of}.{name}", kept) for window in windows])
         shape = (len(members), len(ends_s), kept)
-        quantiles = _array(pasts).astype(np.float32).astype(np.float64).reshape(shape).swapaxes(0, 1)
-        past = OwnPast(_array(ends_s), quantiles)
-        learnt = Learnt(_array(reference).reshape(len(members), settings.window_samples), usual_bin, past)
-        return Trained(tuple(members), content["counter"], learnt, Thresholds(_array(peers), _array(own)))
+        quantiles = [_array(past).astype(np.float32).astype(np.float64).reshape(shape) for past in pasts.values()]
+        past_of = [OwnPast(_array(ends_s), each.swapaxes(0, 1)) for each in quantiles]
+        learnt = Learnt(_array(reference).reshape(len(members), settings.window_samples), usual_bin, *past_of)
+        return Trained(tuple(members), content["counter"], learnt, Thresholds(*map(_array, limits.values())))
 
     def _limit(self, value: Any, field: str) -> float:
         limit = self.number(value, field)

@@ -12,7 +12,7 @@ from apps.cli.called import SECTIONS, SnapshotNames, is_spelled_out
 from apps.cli.common import InputError, emit_json, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import read_group
-from apps.cli.snapshot_source import Action
+from apps.cli.snapshot_source import Action, SnapshotSource
 from controller.config.terms import is_address_name, is_label_key, is_label_value, is_pool_name
 from controller.snapshot.reader import Snapshot
 from controller.wire.dpids import looks_like_dpid
@@ -412,13 +412,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def perform(args: argparse.Namespace) -> tuple[Any, str]:
-    """Have it done; return what the controller answered, and that as a sentence."""
-    verb, source = VERBS[args.verb], open_source(args)
+def perform(args: argparse.Namespace, source: SnapshotSource | None = None) -> tuple[Any, str]:
+    """Have it done; return what the controller answered, and that as a sentence.
+
+    Without a `source` the arguments say where the controller is; one that is given knows what places are called.
+    """
+    verb, is_told, source = VERBS[args.verb], source is not None, source or open_source(args)
     fields: dict[str, Any] = {}
     told = (getattr(args, name, None) for name in ("switch", "port", "missing", "at"))
     places = [end for text in told if text is not None for end in _ends(text)]
-    if all(map(is_spelled_out, places)):
+    if all(map(is_spelled_out, places)) and not is_told:
         called = SnapshotNames(Snapshot())
     else:
         called = SnapshotNames(next(source.follow(SECTIONS)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NoReturn
 
 from apps.cli import do_command
@@ -26,17 +27,23 @@ def do_arguments(words: Sequence[str], args: argparse.Namespace) -> argparse.Nam
 
     None of them may say where the controller is.
     """
-    parser = Words(add_help=False)
-    do_command.add_arguments(parser)
-    for command in _below(parser):
-        command.error = parser.error  # type: ignore[method-assign]
-    found = parser.parse_args(list(words))
+    found = _parser().parse_args(list(words))
     for name in SOURCE:
         if getattr(found, name, None) is not None:
             raise InputError(f"--{name.replace('_', '-')}: the command itself names the one controller that is meant")
         setattr(found, name, getattr(args, name, None))
     found.json = True
     return found
+
+
+@cache
+def _parser() -> Words:
+    """Return what reads them, made once: that takes some hundred times as long as to read the words of an item."""
+    parser = Words(add_help=False)
+    do_command.add_arguments(parser)
+    for command in _below(parser):
+        command.error = parser.error  # type: ignore[method-assign]
+    return parser
 
 
 def _below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from apps.cli.common import InputError, emit_table
-from apps.cli.loads_file import write_whole
+from apps.cli.whole_files import write_whole
 from controller.simulation.churn import (
     STORM_SIGMAS,
     in_order,

@@ -185,6 +185,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "vsrt latency": (
         ("vsrt latency", "ten seconds: echoes, barriers, and the joins that come"),
+        ("vsrt latency --group 239.1.1.1", "a group's packets too, hop by hop"),
         ("vsrt latency --for 1m --json", "for a script: status 1 where a switch answers no echo"),
     ),
     "vsrt profile": (

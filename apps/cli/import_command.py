@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.cli.whole_files import write_new
 
 if TYPE_CHECKING:
     from controller.config.faults import PolicyError
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     except PolicyInvalid as fault:
         raise OperationFailed(f"what was read cannot be one policy, and nothing is written: {fault}") from None
     if args.output is not None:
-        _write(args.output, text)
+        write_new(args.output, text)
     lines = report.lines()
     found = counts(lines)
     if args.json:
@@ -139,16 +140,6 @@ def _included(includer: str, path: str) -> InputFile | None:
     """Return a file that another one includes, by a path that is relative to that; None where it is not there."""
     found = Path(includer).parent / path
     return _read(found) if found.exists() else None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{path}: the file is there already, and is left as it is") from None
-    except OSError as error:
-        raise OperationFailed(f"{path}: {error.strerror or error}") from None
 
 
 def _document(

@@ -9,19 +9,21 @@ from typing import Any
 
 from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.cli.latency_ways import known_group, named_hops, print_hops, print_ways, ways_of
 from apps.cli.perf_console import add_socket, ask_socket, socket_path
 from apps.cli.progress import ProgressBar
+from apps.cli.show_selection import read_group
 from apps.cli.snapshot_socket import SocketSource, user_name
 from apps.end_signals import EndSignals
 from controller.durations import parse_duration
-from controller.profiles.latencies import JOIN_SEGMENTS
+from controller.profiles.latencies import JOIN_SEGMENTS, JOIN_WAY
 
 UNKNOWN = "this controller measures no latency"
 LOOK_S = 0.5
 SHORTEST_S, LONGEST_S = 0.5, 86_400.0
 TITLES = (
     *("SWITCH", "ECHO P50 MS", "P99", "BARRIERS", "P50 MS", "P99"),
-    *("JOINS", "MEAN MS", "LOOP", "CORE", "EDITS", "BARRIER", "JOIN P99 MS"),
+    *("JOINS", "WHOLE MS", "PACKET-IN", "LOOP", "CORE", "EDITS", "ECHO", "SWITCH", "JOIN P99 MS"),
 )
 
 
@@ -29,14 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare how long, and which switch."""
     parser.epilog = (
         "An echo goes to the switch and back four times a second. A barrier is from when edits were sent to when the "
-        "switch had confirmed them. A join begins when its report is there for the controller's loop to take and "
-        "ends when the host's own switch has confirmed its port; LOOP (until the loop took it), CORE (until that was "
-        "decided), EDITS (until they were sent) and BARRIER add up to its mean. Before a join its packet-in takes "
-        "about half an echo, and longer where the switch's agent is busy. Joins are those that come while it "
-        "measures: `vsrt storm` makes some. Status 1: no controller answers, or a connected switch answered no echo."
+        "switch had confirmed them. The whole of a join is from when its report left the host's switch to when "
+        "that has confirmed the port: PACKET-IN (half an echo), LOOP (until the controller's loop took it), CORE "
+        "(until that was decided), EDITS (until they were sent), ECHO (their way, and that of the answer) and SWITCH "
+        "(what the switch did beyond) add up to it. Joins are those that come while it measures: `vsrt storm` makes "
+        "some. A hop is what is left of the way of a frame that discovery sends over a cable, less half an echo of "
+        "both switches. Status 1: no controller answers, or a connected switch answered no echo."
     )
     parser.add_argument("--for", dest="for_s", default="10s", metavar="TIME", help="30s, 5m, 2h (default: 10s)")
     parser.add_argument("--switch", metavar="SWITCH", help="only this one, by name or datapath id")
+    parser.add_argument("--hops", action="store_true", help="every hop between switches, by its port")
+    parser.add_argument("--group", metavar="ADDRESS", help="the ways of a group's packets, hop by hop")
     add_socket(parser)
 
 
@@ -45,10 +50,17 @@ def run(args: argparse.Namespace) -> int:
     for_s = parse_duration(args.for_s)
     if for_s is None or not SHORTEST_S <= for_s <= LONGEST_S:
         raise InputError(f"--for: {args.for_s[:64]!r} is no duration such as 10s, 5m or 2h, from 500ms to 24h")
-    snapshot = next(SocketSource(socket_path(args)).follow(SECTIONS))
-    called = SnapshotNames(snapshot)
+    group = None if args.group is None else read_group(args.group, "--group")
+    source = SocketSource(socket_path(args))
+    called = SnapshotNames(next(source.follow(SECTIONS)))
     chosen = None if args.switch is None else called.switch(args.switch, "--switch")
+    if group is not None:
+        known_group(group, next(source.follow(("groups",), beside=SECTIONS)))
     document = _measure(args, for_s)
+    if group is not None:
+        snapshot = next(source.follow(("groups",), beside=SECTIONS))
+        document["ways"] = ways_of(group, snapshot, document["hops"], document["switches"], called)
+    document["hops"] = named_hops(document["hops"], called, chosen)
     document["switches"] = [
         {"switch": called.label(each["dpid"]), **each}
         for each in document["switches"]
@@ -61,6 +73,9 @@ def run(args: argparse.Namespace) -> int:
         emit_json(document)
     else:
         _print(document)
+        print_hops(document["hops"], are_all=args.hops)
+        if group is not None:
+            print_ways(group, document["ways"])
     silent = [each for each in document["switches"] if each["echo"] is None]
     return 1 if silent or not document["switches"] else 0
 
@@ -82,21 +97,21 @@ def _measure(args: argparse.Namespace, for_s: float) -> dict[str, Any]:
 
 def _joins(switches: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return the means over the joins of all switches, whose segments add up to the whole; None without joins."""
-    joined = [each for each in switches if each["join"] is not None]
+    joined = [each for each in switches if each["way"] is not None]
     count = sum(each["join"]["count"] for each in joined)
     if not count:
         return None
-
-    def mean_ms(of: Sequence[Mapping[str, Any]]) -> float:
-        return round(float(sum(each["count"] * each["mean_ms"] for each in of) / count), 6)
-
-    segments = {name: mean_ms([each["segments"][name] for each in joined]) for name in JOIN_SEGMENTS}
-    return {
-        "count": count,
-        "mean_ms": mean_ms([each["join"] for each in joined]),
-        "max_ms": max(each["join"]["max_ms"] for each in joined),
-        "segments": segments,
+    way = {
+        name: round(sum(each["join"]["count"] * each["way"][name] for each in joined) / count, 6)
+        for name in (*JOIN_WAY, "whole")
     }
+    longest_ms = max(each["join"]["max_ms"] for each in joined)
+    segments = {
+        name: round(sum(each["join"]["count"] * each["segments"][name]["mean_ms"] for each in joined) / count, 6)
+        for name in JOIN_SEGMENTS
+    }
+    mean_ms = round(sum(each["join"]["count"] * each["join"]["mean_ms"] for each in joined) / count, 6)
+    return {"count": count, "mean_ms": mean_ms, "max_ms": longest_ms, "segments": segments, "way": way}
 
 
 def _print(document: Mapping[str, Any]) -> None:
@@ -108,9 +123,10 @@ def _print(document: Mapping[str, Any]) -> None:
     if joins is None:
         print(f"no join that changed anything in {document['lasted_s']:.1f} s")
     else:
-        way = " + ".join(f"{name} {joins['segments'][name]:.3f}" for name in JOIN_SEGMENTS)
+        way = " + ".join(f"{name.replace('_', '-')} {joins['way'][name]:.3f}" for name in JOIN_WAY)
         are = "1 join took" if joins["count"] == 1 else f"{joins['count']:,} joins took"
-        print(f"{are} {joins['mean_ms']:.3f} ms on average = {way}; the longest {joins['max_ms']:.3f} ms")
+        print(f"{are} {joins['way']['whole']:.3f} ms on average = {way}")
+        print(f"the longest took {joins['max_ms']:.3f} ms from when the controller could take its report")
     for each in document["switches"]:
         if each["unanswered_echoes"]:
             print(f"{each['switch']} left {each['unanswered_echoes']:,} echoes unanswered until the next was due")
@@ -119,15 +135,14 @@ def _print(document: Mapping[str, Any]) -> None:
 
 
 def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
-    echo, barrier, join = each["echo"], each["barrier"], each["join"]
+    echo, barrier, join, way = each["echo"], each["barrier"], each["join"], each["way"]
     return (
         each["switch"],
         *(_cell(echo, name) for name in ("p50_ms", "p99_ms")),
         "-" if barrier is None else f"{barrier['count']:,}",
         *(_cell(barrier, name) for name in ("p50_ms", "p99_ms")),
         "-" if join is None else f"{join['count']:,}",
-        _cell(join, "mean_ms"),
-        *(_cell(each["segments"][name], "mean_ms") for name in JOIN_SEGMENTS),
+        *(_cell(way, name) for name in ("whole", *JOIN_WAY)),
         _cell(join, "p99_ms"),
     )
 

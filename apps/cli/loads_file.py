@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from apps.cli.common import InputError, OperationFailed
+from apps.cli.common import InputError
+from apps.cli.whole_files import write_whole
 from topology.graph import NodeId
 
 COLUMNS = ("algorithm", "u", "v", "load_bps", "utilisation_pct")
@@ -38,30 +37,6 @@ def write_loads(path: Path, rows: Sequence[LinkLoad]) -> None:
     """Write the rows; see `write_whole`."""
     write = _write_parquet if path.suffix.lower() == ".parquet" else _write_csv
     write_whole(path, lambda temporary: write(temporary, rows))
-
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside `path` and put it in its place; OperationFailed where that is not possible."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise OperationFailed(f"{path}: {error.strerror}") from None
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise OperationFailed(f"{path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_csv(path: Path, rows: Sequence[LinkLoad]) -> None:

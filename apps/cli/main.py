@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Collection, Sequence
 
 from apps.cli.common import InputError, OperationFailed
 from apps.cli.help_text import finish
+from apps.cli.standard_output import OutputFailed, drop_output, have_streams
 from apps.version import version
 
 COMMANDS = {
@@ -83,13 +83,23 @@ def build_parser(commands: Collection[str] = COMMANDS.keys()) -> argparse.Argume
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    have_streams()
+    try:
+        status = _status_of(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except OutputFailed as error:
+        if str(error):
+            print(f"vsrt: {error}", file=sys.stderr)
+        drop_output()
+        return FAILED
+    return status
+
+
+def _status_of(arguments: Sequence[str]) -> int:
     asked = next((word for word in arguments if not word.startswith("-")), None)
     try:
         args = build_parser((asked,) if asked in COMMANDS else ()).parse_args(arguments)
-        status = int(args.run(args))
-        sys.stdout.flush()
-        return status
+        return int(args.run(args))
     except SystemExit as leaving:
         if isinstance(leaving.code, str):
             print(leaving.code, file=sys.stderr)
@@ -99,10 +109,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except OperationFailed as error:
         print(f"vsrt: {error}", file=sys.stderr)
-        return FAILED
-    except BrokenPipeError:
-        # Who read our output has gone: keep the interpreter from writing what is left at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -84,6 +84,8 @@ class Runner:
         self._limit_s = limit_s
         self._called = called
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._attended: set[int] = set()
+        self._faults: dict[int, str] = {}
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
         self._bar = ProgressBar()
@@ -102,8 +104,8 @@ class Runner:
                     return ended
                 self._bar.draw(f"maintenance ({campaign['state']})", campaign["done"], campaign["switches"])
                 for fields in switches:
-                    if fields["step"] == "hook" and not fields["claimed"] and fields["dpid"] not in self._running:
-                        self._begin(fields)
+                    if fields["step"] == "hook" and fields["dpid"] not in self._attended:
+                        self._go_on(fields)
         finally:
             self._bar.clear()
             self._leave()
@@ -120,8 +122,21 @@ class Runner:
         text = sentence(campaign) + (f": {', '.join(failed)}" if failed else "")
         return CampaignEnd(campaign, where, text, False)
 
+    def _go_on(self, fields: Mapping[str, Any]) -> None:
+        """Upgrade a switch, or tell again how that went to a controller that was told and does not know.
+
+        One that is killed forgets what it was told a moment ago, and one that knows that an upgrade was to begin may
+        have had no time to answer: it begins then.
+        """
+        dpid = fields["dpid"]
+        if fields["claimed"] and dpid in self._faults:
+            self._spawn(dpid, self._tell, dpid)
+        else:
+            self._begin(fields)
+
     def _begin(self, fields: Mapping[str, Any]) -> None:
         dpid = fields["dpid"]
+        self._faults.pop(dpid, None)  # of another time
         try:
             self._ask("hook-begin", {"dpid": dpid, "runner": self._name})
         except ConnectionLost:
@@ -129,7 +144,6 @@ class Runner:
         except OperationFailed as refusal:
             print(printable(f"vsrt: {refusal}"), file=sys.stderr)
             return
-        fault = ""
         try:
             process = subprocess.Popen(
                 [self._hook, f"{dpid:#x}", fields["name"]],
@@ -139,14 +153,23 @@ class Runner:
                 env={**os.environ, "VSRT_TIER": fields["tier"], "VSRT_GROUP": fields["redundancy_group"]},
             )
         except OSError as error:
-            fault = f"{self._hook} cannot be run ({error.strerror or error})"
-            self._spawn(self._tell, dpid, fault)
+            self._faults[dpid] = f"{self._hook} cannot be run ({error.strerror or error})"
+            self._spawn(dpid, self._tell, dpid)
             return
         self._running[dpid] = process
-        self._spawn(self._attend, dpid, process)
+        self._spawn(dpid, self._attend, dpid, process)
 
-    def _spawn(self, target: Callable[..., None], *args: Any) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True)
+    def _spawn(self, dpid: int, target: Callable[..., None], *args: Any) -> None:
+        """Do something for a switch beside what else is done; nothing more is begun for it meanwhile."""
+
+        def attend() -> None:
+            try:
+                target(*args)
+            finally:
+                self._attended.discard(dpid)
+
+        self._attended.add(dpid)
+        thread = threading.Thread(target=attend, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -158,15 +181,15 @@ class Runner:
         except subprocess.TimeoutExpired:
             _end_all(process)
             fault = f"it did not end within {self._limit_s:g} s, and was ended"
-        if not self._over.is_set():
-            self._tell(dpid, fault)
+        self._faults[dpid] = fault
         self._running.pop(dpid, None)
+        self._tell(dpid)
 
-    def _tell(self, dpid: int, fault: str) -> None:
+    def _tell(self, dpid: int) -> None:
         until_s = time.monotonic() + self._limit_s
         while not self._over.is_set():
             try:
-                self._ask("hook-end", {"dpid": dpid, "runner": self._name, "fault": fault})
+                self._ask("hook-end", {"dpid": dpid, "runner": self._name, "fault": self._faults[dpid]})
                 return
             except ConnectionLost:
                 if time.monotonic() > until_s:

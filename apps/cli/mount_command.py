@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,16 +144,27 @@ class TreeFeeder:
             try:
                 for snapshot in self._source.follow(("status",), beside=SECTIONS):
                     self._tree.put(snapshot)
-                    self._tree.connection = b"answers\n"
+                    self._tree.connection = self._answers
                     self._begun.set()
             except Exception as error:  # who mounts waits for this thread, and who reads goes by what it says
                 if not self._begun.is_set() or not isinstance(error, ConnectionLost):
                     self._failed = error
                     self._begun.set()
-                    self._tree.connection = f"ended: {error}\n".encode()
+                    self._tree.connection = partial(_said, f"ended: {error}")
                     return
-                self._tree.connection = f"away: {error}\n".encode()
+                self._tree.connection = partial(_said, f"away: {error}")
                 time.sleep(RETRY_S)
+
+    def _answers(self) -> bytes:
+        """Say that it answers, or for how long it has said nothing: it may be stopped, or far too busy."""
+        silent_s = time.monotonic() - (self._source.heard_s or 0.0)
+        if silent_s <= self._source.silence_s:
+            return _said("answers")
+        return _said(f"silent: it has said nothing for {silent_s:.0f} s")
+
+
+def _said(text: str) -> bytes:
+    return f"{text}\n".encode()
 
 
 class Performer:

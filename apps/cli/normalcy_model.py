@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apps.cli.common import InputError
-from apps.cli.loads_file import write_whole
+from apps.cli.whole_files import write_whole
 from controller.anomaly.normalcy.bounds import Bounds, Trend
 from controller.anomaly.normalcy.footprint import Footprint, Frame
 from controller.anomaly.normalcy.result import SeriesNormalcy

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError, emit_json
-from apps.cli.loads_file import write_whole
 from apps.cli.metric_file import TIME_COLUMN
 from apps.cli.normalcy_input import add_input_arguments, read_series, settings_of
 from apps.cli.text_files import open_text
+from apps.cli.whole_files import write_whole
 from controller.anomaly.normalcy.score import Scorer
 from controller.anomaly.normalcy.settings import Settings
 from controller.anomaly.series import RawSeries

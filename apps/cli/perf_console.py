@@ -140,7 +140,8 @@ def answer_of(path: Path, request: Mapping[str, Any]) -> Any:
 def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any], app: str = "monitor") -> Any:
     """Ask `app` of the running controller one question.
 
-    OperationFailed where nobody answers; InputError where the controller refuses the question.
+    OperationFailed where nobody answers, and where the controller refuses for what it does or has at the moment;
+    InputError where it refuses for a field of what is asked, and with `is_for_words` whenever it refuses.
     """
     if args.url is not None:
         instead = INSTEAD.get(action, "ask where the controller runs, by its socket")
@@ -148,19 +149,22 @@ def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any], app:
     for option in ("token_file", "ca"):
         if getattr(args, option) is not None:
             raise InputError(f"--{option.replace('_', '-')}: only with --url")
-    return ask_socket(args, {"do": action, **question}, f"no {app} runs in this controller")
+    return ask_socket(args, {"do": action, **question}, f"no {app} runs in this controller", is_for_words=True)
 
 
-def ask_socket(args: argparse.Namespace, question: Mapping[str, Any], unknown: str) -> Any:
+def ask_socket(
+    args: argparse.Namespace, question: Mapping[str, Any], unknown: str, *, is_for_words: bool = False
+) -> Any:
     """Return the answer to a question; `unknown` says what it means that the controller does not know it.
 
-    OperationFailed where nobody answers; InputError where the controller refuses the question.
+    OperationFailed where nobody answers, and where the controller refuses for what it does or has at the moment;
+    InputError where it refuses for what is asked.
     """
     path = socket_path(args)
     answer = answer_of(path, question)
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
-            raise InputError(answer["error"])
+            raise (InputError if is_for_words or answer.get("field") else OperationFailed)(answer["error"])
         if answer["error"].startswith("ask with"):
             raise OperationFailed(f"{path}: {unknown}")
         raise OperationFailed(f"{path}: {answer['error']}")

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from apps.cli.common import OperationFailed
+from apps.cli.whole_files import write_whole
 
 if TYPE_CHECKING:
     from apps.cli.simulation_runs import MaximumByCount, SeedRun
@@ -54,22 +55,18 @@ def save_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
     """Write figures by their names into a folder, made where it is missing, as PNG and SVG; return the files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return [
-            save_figure(figure, folder / f"{name}.{kind}") for name, figure in figures.items() for kind in FORMATS
-        ]
+    except FileExistsError:
+        raise OperationFailed(f"{folder}: it is there, and no folder") from None
     except OSError as error:
         raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
+    return [save_figure(figure, folder / f"{name}.{kind}") for name, figure in figures.items() for kind in FORMATS]
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure whole or not at all; the file's name tells the format."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=metadata)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    kind = path.suffix[1:]
+    metadata = {"Date": None} if kind == "svg" else None
+    write_whole(path, lambda beside: figure.savefig(beside, format=kind, dpi=150, metadata=metadata))
     return path
 
 

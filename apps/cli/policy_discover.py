@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apps.cli.common import InputError, OperationFailed, emit_json, printable
+from apps.cli.common import InputError, emit_json, printable
+from apps.cli.whole_files import write_whole_text
 from controller.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -106,11 +107,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None and templates == "":
         print(f"vsrt: {args.output} is not written: no policy has a setting of a switch's database", file=sys.stderr)
     elif args.output is not None:
-        try:
-            text = templates or json.dumps(document, indent=1, allow_nan=False) + "\n"
-            args.output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise OperationFailed(f"{args.output}: {error.strerror or error}") from None
+        write_whole_text(args.output, templates or json.dumps(document, indent=1, allow_nan=False) + "\n")
     if args.json:
         emit_json(document)
     elif args.method == "seed":
@@ -140,9 +137,11 @@ def policies_of(table: ChangeTable, least: int, labels: dict[str, dict[str, str]
     """Return the policies of a table, each of so many resources at least."""
     from controller.policy_discovery.cover import cover
     from controller.policy_discovery.documents import policies_document
+    from controller.policy_discovery.value_cover import cover_by_values
     from controller.policy_discovery.varieties import discovered
 
     blocks = cover(table.indicator, table.applicable, least)
+    blocks = cover_by_values(blocks, table.final, table.applicable, least)
     policies = discovered(blocks, table.indicator, table.final, table.applicable)
     return FoundPolicies(policies, policies_document(table, policies, labels))
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from apps.cli.common import InputError, OperationFailed, emit_json
+from apps.cli.text_files import file_faults
+from apps.cli.whole_files import write_new
 
 HELP = "propose a policy file from an audit log: tenants, their groups, their senders"
 
@@ -57,13 +59,7 @@ def run(args: argparse.Namespace) -> int:
     except PolicyInvalid as fault:
         raise OperationFailed(f"what was seen cannot be one policy: {fault}") from None
     if args.output is not None:
-        try:
-            with args.output.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise OperationFailed(f"{args.output}: the file is there already, and is left as it is") from None
-        except OSError as error:
-            raise OperationFailed(f"{args.output}: {error.strerror or error}") from None
+        write_new(args.output, text)
     if args.json:
         emit_json(proposal_document(proposal, observed, text))
     elif args.output is None:
@@ -78,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
 def _kept(path: Path) -> list[str]:
     from controller.policy_discovery.proposal import other_sections
 
+    with file_faults(path):
+        text = path.read_text(encoding="utf-8")
     try:
-        return other_sections(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+        return other_sections(text)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.cli.common import InputError, emit_json, emit_table
 from apps.cli.profile_page import page
 from apps.cli.profile_texts import ProfileReport, cell, change_text, head_lines, others_text, waits_text
 from apps.cli.progress import ProgressBar
+from apps.cli.whole_files import write_whole_text
 from apps.profile_file import Profile, ProfileFileError, read_profile
 from controller.profiles.figures import OperationChange, OperationFigures, Times, compared, figures_of
 from controller.profiles.spans import Operation, SpanOutcome
@@ -47,10 +48,7 @@ def run(args: argparse.Namespace) -> int:
         bar.clear()
     changes = [] if earlier is None else _changes(earlier, report, args.tolerance)
     if args.html is not None:
-        try:
-            args.html.write_text(page(report, earlier, changes, args.tolerance), encoding="utf-8")
-        except OSError as error:
-            raise OperationFailed(f"{args.html}: {error.strerror}") from None
+        write_whole_text(args.html, page(report, earlier, changes, args.tolerance))
     if args.json:
         document = report.document()
         if earlier is not None:

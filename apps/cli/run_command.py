@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = (
         "SIGINT or SIGTERM, once or as often as you like, ends it within a few seconds: status 0, or 1 where an app "
-        "did not end as it should. A state directory or socket that another controller uses is left alone: status 1."
+        "did not end as it should. One that it was started to ignore, as SIGINT by a shell's `&`, stays ignored. "
+        "A state directory or socket that another controller uses is left alone: status 1."
     )
     known = ", ".join(f"{spec.name} ({spec.says})" for spec in APPS.values())
     parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {known}")

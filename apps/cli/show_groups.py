@@ -43,7 +43,7 @@ def rows_of_group(group: Fields, called: SnapshotNames) -> Iterator[Row]:
     for link in group.get("links") or ():
         yield "link", " - ".join(_tree_link(link, called)), "-", "-", "-"
     for alias in group.get("aliases") or ():
-        carried = f"{alias['senders']} sender{'s' * (alias['senders'] != 1)}, {scaled(alias['rate_bps'], 'bit/s')}"
+        carried = f"{_taking(alias)}, {scaled(alias['rate_bps'], 'bit/s')}"
         yield f"alias {alias['number']}", "-", "-", "-", f"{len(alias['links'])} links, {alias['state']}, {carried}"
         if alias.get("reason"):
             yield f"why alias {alias['number']}", "-", "-", "-", alias["reason"]
@@ -92,6 +92,13 @@ def _host(fields: Fields, called: SnapshotNames) -> Row:
     return place(fields, called), text(fields.get("mac")), text(fields.get("ip"))
 
 
+def _taking(alias: Fields) -> str:
+    """Return what takes a further tree."""
+    if parts := alias.get("flow_parts"):
+        return f"{parts} parts of flows"
+    return f"{alias['senders']} sender{'s' * (alias['senders'] != 1)}"
+
+
 def _sources(member: Fields) -> str:
     sources = member.get("sources")
     return f"{member.get('mode')} {','.join(sources)}" if sources else "any source"
@@ -106,6 +113,8 @@ def _refused_by(member: Fields) -> str:
 def _sending(sender: Fields) -> str:
     mark = "" if sender.get("dscp") is None else f", DSCP {sender['dscp']}"
     tree = f", alias {sender['alias']}" if sender.get("alias") else ""
+    if sender.get("divided"):
+        tree = ", divided by flow"
     return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}{mark}{tree}"
 
 
@@ -133,12 +142,16 @@ def refusal_rows(refused: Fields, called: SnapshotNames) -> Iterator[Row]:
 def alias_rows(group: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a group with aliases: how its senders are split, its own tree first."""
     aliases, senders = group.get("aliases") or (), group.get("senders") or ()
-    own = sum(1 for sender in senders if sender["admitted"] and not sender.get("alias"))
+    taking = [sum(1 for sender in senders if sender["admitted"] and not sender.get("alias"))]
+    taking += [alias["senders"] for alias in aliases]
+    unit = ""
+    if group.get("flow_parts") or any(alias.get("flow_parts") for alias in aliases):
+        taking, unit = [tree.get("flow_parts") or 0 for tree in (group, *aliases)], " parts of flows"
     yield (
         group["group"],
         1 + len(aliases),
         ", ".join(dict.fromkeys(alias["state"] for alias in aliases)),
-        " + ".join(str(count) for count in (own, *(alias["senders"] for alias in aliases))),
+        " + ".join(map(str, taking)) + unit,
         scaled(group.get("rate_bps"), "bit/s"),
         text(group.get("queue_packets")),
         text(group.get("utilisation_pct")),

@@ -110,7 +110,21 @@ class DocumentSelection:
 
     def all_items(self, snapshot: Snapshot) -> Sequence[Document]:
         """Return the documents chosen, however many; InputError where such documents have no field to sort by."""
-        whole = found = self.table.items(snapshot)
+        whole = self.table.items(snapshot)
+        found = self._fitting(whole, snapshot)
+        if self._sort is None:
+            return found
+        self._check_field(self._sort.removeprefix("-"), whole)
+        return ordered(found, self._sort)
+
+    def chooses(self, document: Document, snapshot: Snapshot) -> bool:
+        """Tell whether a document of the table is chosen; where there is no limit, others are not looked at."""
+        if self.limit is not None or self._sort is not None:
+            return any(document.id == each.id for each in self.items(snapshot))
+        return bool(self._fitting([document], snapshot))
+
+    def _fitting(self, found: Sequence[Document], snapshot: Snapshot) -> Sequence[Document]:
+        """Return the documents of some that all conditions hold of."""
         if self._group is not None:
             found = [document for document in found if self._group in _groups(document.fields)]
         if self._tenant is not None:
@@ -124,11 +138,7 @@ class DocumentSelection:
         found = at_least(found, self._severity)
         if self._terms:
             found = selected(found, self._terms, snapshot.section("switches"), snapshot.section("ports"))
-        found = matching(found, self._search)
-        if self._sort is None:
-            return found
-        self._check_field(self._sort.removeprefix("-"), whole)
-        return ordered(found, self._sort)
+        return matching(found, self._search)
 
     def _check_tenant(self, name: str, snapshot: Snapshot) -> None:
         tenants = [tenant.name for tenant in policy_in(snapshot).tenants]

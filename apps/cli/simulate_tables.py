@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 LARGEST_TABLE = 10_000_000
 LONGEST_TRAFFIC_S = 86_400.0
+MOST_IN_VAIN_PCT = 100.0
 WARM_UP = 0.25
 """Part of the traffic that is not counted."""
 
 REMEMBERED = 1 << 20
+TRAFFIC = ("sessions", "traffic_s", "packets")
+"""The options that say what is sent."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,19 +47,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--packets", type=Path, metavar="FILE", help="packets instead, CSV or Parquet: time_s, group; sorted by time"
     )
+    group.add_argument(
+        "--cover-spurious-pct",
+        type=float,
+        metavar="PCT",
+        help="silent groups have covering trees in common, by which links carry at most so much in vain",
+    )
 
 
 def check(args: argparse.Namespace) -> None:
     """Raise InputError for options that do not go together, or are out of range."""
-    others = [name for name in ("sessions", "traffic_s", "packets") if getattr(args, name) is not None]
+    others = [name for name in (*TRAFFIC, "cover_spurious_pct") if getattr(args, name) is not None]
     if args.overcommit is None:
         if others:
             raise InputError(f"--{others[0].replace('_', '-')}: needs --overcommit")
         return
     if not 1 <= args.overcommit <= LARGEST_TABLE:
         raise InputError(f"--overcommit: {args.overcommit} is not a whole number from 1 to {LARGEST_TABLE}")
-    if args.packets is not None and len(others) > 1:
-        raise InputError(f"--{others[0].replace('_', '-')}: not together with --packets")
+    if args.packets is not None and (said := [name for name in TRAFFIC[:2] if getattr(args, name) is not None]):
+        raise InputError(f"--{said[0].replace('_', '-')}: not together with --packets")
+    pct = args.cover_spurious_pct
+    if pct is not None and not 0 <= pct <= MOST_IN_VAIN_PCT:
+        raise InputError(f"--cover-spurious-pct: {pct:g} is not from 0 to {MOST_IN_VAIN_PCT:g}")
     if args.traffic_s is not None and not 0 < args.traffic_s <= LONGEST_TRAFFIC_S:
         raise InputError(f"--traffic-s: {args.traffic_s:g} is not above 0 and at most {LONGEST_TRAFFIC_S:g}")
 
@@ -76,6 +88,7 @@ def run_tables(
         Names of the groups in a file; without, they are called 0, 1, 2, ....
     """
     from controller.overcommit.tables import GroupTables
+    from controller.simulation.covered_tables import CoveredTrees, needs_of
     from controller.simulation.fabric_tables import (
         WholeTrees,
         entries_of_groups,
@@ -96,7 +109,11 @@ def run_tables(
         tables.set_capacity(number, args.overcommit)
     begins_s, ends_s = (trace.times_s[0], trace.times_s[-1]) if trace.times_s else (0.0, 0.0)
     warmup_s = begins_s + WARM_UP * (ends_s - begins_s)
-    found = run_fabric_trace(trace, WholeTrees(tables, entries), warmup_s=warmup_s)
+    choice, covers = WholeTrees(tables, entries), None
+    if args.cover_spurious_pct is not None:
+        needs = needs_of(groups)
+        choice = covers = CoveredTrees(centre, tables, entries, args.overcommit, needs, args.cover_spurious_pct)
+    found = run_fabric_trace(trace, choice, warmup_s=warmup_s)
     return {
         "table": args.overcommit,
         "most_needed": int(need.max(initial=0)),
@@ -104,6 +121,7 @@ def run_tables(
         "needed": _by_kind(centre, need, shared_need(centre, groups, links)),
         "counted_s": ends_s - warmup_s,
         **found.document(),
+        **({} if covers is None else {"covers": covers.figures()._asdict()}),
     }
 
 
@@ -119,6 +137,9 @@ def print_tables(found: dict[str, Any]) -> None:
     victims = found["victims_per_need"]
     row = [f"{found[name]:,}" for name in COUNTED]
     emit_table((*COUNTED.values(), "victims each"), [(*row, "-" if victims is None else f"{victims:.2f}")])
+    if (covers := found.get("covers")) is not None:
+        print("Under covering trees, from the first packet on:")
+        emit_table(tuple(COVERED.values()), [tuple(f"{covers[name]:,.4g}" for name in COVERED)])
 
 
 COUNTED = {
@@ -131,6 +152,17 @@ COUNTED = {
     "needing": "in for others",
 }
 """What is shown, and under which title."""
+
+COVERED = {
+    "trees": "trees",
+    "covered": "groups",
+    "went_under": "went under",
+    "left": "left",
+    "packets": "packets",
+    "in_vain": "copies in vain",
+    "fullest_pct": "fullest link, % in vain",
+}
+"""The same of covering trees."""
 
 
 def _by_kind(centre: DataCentre, alone: Ints, shared: Ints) -> dict[str, dict[str, int]]:

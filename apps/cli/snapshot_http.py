@@ -6,6 +6,7 @@ import http.client
 import ipaddress
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,9 @@ from controller.snapshot.reader import Snapshot
 
 API = "/api/v1"
 TIMEOUT_S = 30.0
+SILENCE_S = 12.0
+"""The stream has a comment after 10 s without a change."""
+
 MAX_ERROR_BYTES = 65536
 MAX_TOKEN_BYTES = 4096
 STATUS = "status"
@@ -43,6 +47,8 @@ class HttpSource:
             raise InputError("--ca: only with https")
         if token_file is not None and not self._secure and not _is_loopback(parts.hostname):
             raise InputError("--token-file: a token is sent over http to this machine only; use https")
+        self.heard_s: float | None = None
+        self.silence_s = SILENCE_S
         self._snapshot = Snapshot()
         self._headers = {"Authorization": f"Bearer {_token(token_file)}"} if token_file is not None else {}
 
@@ -101,6 +107,7 @@ class HttpSource:
         while True:
             try:
                 line = response.readline().decode()
+                self.heard_s = time.monotonic()
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise self._lost(error) from error
             if not line:

@@ -19,15 +19,21 @@ from controller.snapshot.reader import FeedInvalid, Snapshot, silent_apps
 
 TIMEOUT_S = 30.0
 POLL_S = 0.2
+SILENCE_S = 2.0
+"""An answer takes milliseconds, and some hundred where a large fabric is read for the first time."""
+
 DOCUMENTS = 2000
 """Documents per answer: the most that the feed gives."""
 
 
 class SocketSource:
-    """The apps behind the Unix socket at `path`."""
+    """The apps behind the Unix socket at `path`, asked in the name `by`: without one, of who runs the command."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, by: str | None = None) -> None:
         self._path = path
+        self._by = by
+        self.heard_s: float | None = None
+        self.silence_s = SILENCE_S
         self._snapshot = Snapshot()
 
     def follow(self, sections: Sequence[str], beside: Sequence[str] = ()) -> Iterator[Snapshot]:
@@ -42,9 +48,9 @@ class SocketSource:
                 time.sleep(POLL_S)
 
     def do(self, action: Action) -> Any:
-        """Ask the app that knows the action, in the name of who runs the command."""
+        """Ask the app that knows the action."""
         with self._connected() as connection:
-            answer = self._ask(connection, {**action.question, "by": user_name()})
+            answer = self._ask(connection, {**action.question, "by": self._by or user_name()})
         if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
             if answer["error"].startswith("ask with"):
                 raise OperationFailed(f"{self._path}: no app of this controller does {action.question['do']}")
@@ -67,6 +73,7 @@ class SocketSource:
         while more:
             question = {**self._snapshot.question(), "limit": DOCUMENTS}
             answer = self._ask(connection, question)
+            self.heard_s = time.monotonic()
             if (silent := silent_apps(answer)) is not None:
                 raise ConnectionLost(f"{self._path}: {silent}")
             try:

@@ -22,7 +22,18 @@ class ConnectionLost(OperationFailed):
 
 
 class SnapshotSource(Protocol):
-    """A running controller, however it is reached."""
+    """A running controller, however it is reached.
+
+    Attributes
+    ----------
+    heard_s
+        When it last said anything while it was followed, by the monotonic clock; None before.
+    silence_s
+        For how long it may say nothing although all is well.
+    """
+
+    heard_s: float | None
+    silence_s: float
 
     def follow(self, sections: Sequence[str], beside: Sequence[str] = ()) -> Iterator[Snapshot]:
         """Yield the snapshot once the sections are read, and again each time that something of them has changed.

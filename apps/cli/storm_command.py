@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from apps.cli.perf_console import add_socket, socket_path
 from apps.cli.progress import ProgressBar
 from apps.cli.storm_refusals import JoinsRefused, refusals
 from apps.cli.storm_teller import StormTeller
+from apps.cli.whole_files import must_be_writable, write_whole_text
 from apps.storm.player import LEAVES_AGAIN_S, StormFailed, StormPlayer
 from controller.config.terms import parse_host_port
 from controller.storm.attempts import RequestState
@@ -132,7 +135,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--joins: {hosts} hosts and {args.groups} groups have {hosts * args.groups} joins at most")
     if args.off and args.step is not None:
         raise InputError("--off: not with --step")
-    bar, played = ProgressBar(), list[_Played]()
+    if args.output is not None:
+        must_be_writable(args.output)
+    bar, played, failed = ProgressBar(), list[_Played](), ""
     try:
         with _teller(args) as teller, _player(args, bar, teller) as player:
             order = StormOrder(args.joins, args.sigma_s, StormShape(args.shape), args.off)
@@ -145,12 +150,15 @@ def run(args: argparse.Namespace) -> int:
                 player.leave_all()
                 order = order._replace(joins=order.joins + args.step)
     except StormFailed as error:
-        raise OperationFailed(str(error)) from None
+        failed = str(error)
     finally:
         bar.clear()
-    if args.output is not None:
-        _write(args.output, played[-1])
-    _tell(args, played)
+    if played:
+        _tell(args, played)
+        if args.output is not None:
+            _write(args.output, played[-1])
+    if failed:
+        raise OperationFailed(failed)
     return 0 if played[0].keeps else 1
 
 
@@ -169,7 +177,7 @@ def _player(args: argparse.Namespace, bar: ProgressBar, teller: StormTeller) -> 
     from apps.simulated_fabric.hosts import SimulatedHosts
     from apps.storm.switches import storm_switches
 
-    fabric = SimulatedFabric(storm_switches(args.switches, args.spines, args.ports), _address(args))
+    fabric = SimulatedFabric(storm_switches(args.switches, args.spines, args.ports), _resolved(*_address(args)))
 
     def progress(stage: str, done: int, total: int) -> None:
         bar.draw(stage, done, total)
@@ -190,11 +198,22 @@ def _player(args: argparse.Namespace, bar: ProgressBar, teller: StormTeller) -> 
 def _address(args: argparse.Namespace) -> tuple[str, int]:
     if args.remote is None:
         return "127.0.0.1", args.port
+    with suppress(ValueError):
+        return str(ip_address(args.remote.removeprefix("[").removesuffix("]"))), args.port
     text = args.remote if ":" in args.remote else f"{args.remote}:{args.port}"
     try:
         return parse_host_port(text)
     except ValueError as error:
         raise InputError(f"--remote: {error}") from None
+
+
+def _resolved(host: str, port: int) -> tuple[str, int]:
+    """Return an address of a host, which is asked for once and not by each switch."""
+    try:
+        address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4]
+    except OSError as error:
+        raise OperationFailed(f"--remote: {host}: {error.strerror or error}") from None
+    return str(address[0]), port
 
 
 def _play(player: StormPlayer, order: StormOrder, args: argparse.Namespace, hosts: int) -> _Played:
@@ -244,10 +263,7 @@ def _write(path: Path, played: _Played) -> None:
         )
         for join, state in played.joins
     )
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines))
-    except OSError as error:
-        raise OperationFailed(f"{path}: {error.strerror}") from None
+    write_whole_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _tell(args: argparse.Namespace, played: Sequence[_Played]) -> None:
@@ -304,7 +320,7 @@ def _number(lower: float, upper: float) -> Any:
         except ValueError:
             value = float("nan")
         if not lower <= value <= upper:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {lower:g} to {upper:g}")
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {lower:.15g} to {upper:.15g}")
         return value
 
     return read

@@ -17,6 +17,7 @@ from apps.cli.times import Clock
 from controller.config.faults import PolicyInvalid
 from controller.snapshot.reader import Snapshot
 from controller.snapshot.selectors import parse_selector, selected
+from controller.switch_templates.connection import cuts, in_band_ends
 from controller.switch_templates.plan import (
     SettingChange,
     SettingsRow,
@@ -33,6 +34,9 @@ DEFAULT_DATABASE = "unix:/var/run/openvswitch/db.sock"
 HISTORY = "templates.jsonl"
 LISTED = 4
 """Switches and ports of a template that `list` names."""
+
+OF_PORTS = frozenset({"Port", "Interface", "QoS", "Queue"})
+"""Tables whose rows are of ports, the others are of switches."""
 
 _EXPORTED = ("fail_mode", "protocols", "stp_enable", "rstp_enable", "mcast_snooping_enable", "other_config")
 """Columns of a bridge that `export` writes."""
@@ -68,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )
         if name in ("apply", "history", "undo"):
             verb.add_argument("--history", type=Path, metavar="FILE", help=f"({HISTORY} in VSRT_STATE_DIR, or here)")
+        if name in ("apply", "undo"):
+            verb.add_argument(
+                "--may-disconnect",
+                action="store_true",
+                help="also make changes that can cut switches off from their controller",
+            )
         if name == "undo":
             verb.add_argument("number", nargs="?", type=int, metavar="RUN", help="its number (default: the newest)")
         if name == "export":
@@ -186,13 +196,13 @@ def _meaning(
                 )
 
     def is_meant(template: SwitchTemplate, row: SettingsRow) -> bool:
-        own = (row.dpid, None if row.table == "Bridge" else row.port_no)
+        own = (row.dpid, row.port_no)
         if template.resources is not None and own not in template.resources:
             return False
         if not template.select:
             return True
         switches, ports = chosen[template.name]
-        return row.dpid in switches if row.table == "Bridge" else (row.dpid, row.port_no) in ports
+        return (row.dpid, row.port_no) in ports if row.table in OF_PORTS else row.dpid in switches
 
     return is_meant
 
@@ -200,13 +210,30 @@ def _meaning(
 def _check(args: argparse.Namespace) -> int:
     databases, found = _planned(args)
     databases.close()
+    cut, is_desired = cuts(found.changes), not (found.changes or found.obstacles)
     if args.json:
-        emit_json({"as_desired": not found.changes, "changes": [_document(change) for change in found.changes]})
-    elif found.changes:
+        changed = [_document(change) for change in found.changes]
+        told = {"as_desired": is_desired, "changes": changed, "obstacles": list(found.obstacles), "disconnects": cut}
+        emit_json(told)
+        return 0 if is_desired else 1
+    if found.changes:
         _print(found.changes, "IS", "DESIRED")
-    else:
+    for line in (*found.obstacles, *cut, *in_band_ends(found.changes)):
+        print(line)
+    if is_desired:
         print(f"all as desired: {', '.join(args.names)}")
-    return 1 if found.changes else 0
+    return 0 if is_desired else 1
+
+
+def _refuse_cuts(args: argparse.Namespace, databases: TemplateDatabases, changes: Sequence[SettingChange]) -> None:
+    """InputError where changes can cut switches off and nobody said that they may."""
+    cut = cuts(changes)
+    if cut and not args.may_disconnect:
+        databases.close()
+        raise InputError(
+            "this can cut switches off from their controller, and nothing is changed; --may-disconnect does it:\n"
+            + "\n".join(cut)
+        )
 
 
 def _document(change: SettingChange) -> dict[str, Any]:
@@ -228,12 +255,16 @@ def _history_file(args: argparse.Namespace) -> TemplateHistory:
 def _apply(args: argparse.Namespace) -> int:
     history = _history_file(args)
     databases, found = _planned(args)
+    if found.obstacles:
+        databases.close()
+        raise OperationFailed("this cannot be had, and nothing is changed:\n" + "\n".join(found.obstacles))
+    _refuse_cuts(args, databases, found.changes)
     if not found.changes:
         databases.close()
         _tell(args, None, (), [])
         return 0
     run = history.begin(args.names, found.changes)
-    remarks = _made(databases, history, run)
+    remarks = cuts(found.changes) + in_band_ends(found.changes) + _made(databases, history, run)
     _tell(args, run, found.changes, remarks)
     return 0
 
@@ -306,6 +337,7 @@ def _undo(args: argparse.Namespace) -> int:
         databases.close()
         _tell(args, None, (), remarks)
         return 0
+    _refuse_cuts(args, databases, back)
     undone = history.begin(run.names, back, run.number)
     remarks += _made(databases, history, undone)
     _tell(args, undone, back, remarks)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.progress import ProgressBar
 from apps.ovsdb import OvsdbFault
 from apps.ovsdb_requests import OvsdbRequests
 from controller.switch_templates.columns import TABLES, settings_of
@@ -34,10 +35,12 @@ class TemplateDatabases:
     def read(self) -> None:
         """Read all databases anew."""
         self.rows.clear()
+        bar = ProgressBar()
         try:
             schemas = [settings_of(server.schema()) for server in self._servers.values()]
             self.kinds = {key: kind for key, kind in schemas[0].items() if all(key in other for other in schemas)}
-            for target, server in self._servers.items():
+            for number, (target, server) in enumerate(self._servers.items()):
+                bar.draw("databases read", number, len(self._servers))
                 for row in rows_of(target, server.tables(*TABLES), self.kinds):
                     self.rows[target, row.uuid] = row
         except OvsdbFault as fault:
@@ -46,6 +49,8 @@ class TemplateDatabases:
             raise OperationFailed(
                 f"a database that is none of Open vSwitch ({type(error).__name__}: {error})"
             ) from None
+        finally:
+            bar.clear()
 
     def change(self, changes: Sequence[SettingChange]) -> list[str]:
         """Make changes in all databases, or in none; return remarks of servers that are slow to go by them.
@@ -54,7 +59,10 @@ class TemplateDatabases:
         """
         done: list[str] = []
         remarks: list[str] = []
-        for target in dict.fromkeys(change.server for change in changes):
+        targets = list(dict.fromkeys(change.server for change in changes))
+        bar = ProgressBar()
+        for target in targets:
+            bar.draw("databases changed", len(done), len(targets))
             own = [change for change in changes if change.server == target]
             try:
                 if not self._servers[target].change(operations(own, self.rows, self.kinds)):
@@ -64,6 +72,8 @@ class TemplateDatabases:
                 why = "a setting was changed meanwhile" if "timed out" in str(fault) else str(fault)
                 what = f"could not be taken back at {', '.join(left)}" if left else "nothing is changed"
                 raise OperationFailed(f"{target}: {why}; {what}") from None
+            finally:
+                bar.clear()
             done.append(target)
         return remarks
 

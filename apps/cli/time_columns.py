@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
-from apps.cli.times import LATEST_S, time_of
+from apps.cli.times import EARLIEST_S, LATEST_S, time_of
 
 
 def times_of(column: pa.Array, name: str, path: Path, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], bool]:
@@ -33,7 +33,7 @@ def times_of(column: pa.Array, name: str, path: Path, rows: NDArray[np.int64]) -
         ]
         zoned = all(known for _, known in parsed)
         at_s = np.array([at for at, _ in parsed], np.float64)
-    odd = np.flatnonzero(~(np.abs(at_s) <= LATEST_S))
+    odd = np.flatnonzero(~((at_s >= EARLIEST_S) & (at_s <= LATEST_S)))
     if len(odd):
         raise InputError(
             f"{path}: row {rows[odd[0]] + 1}: {name}: {at_s[odd[0]]:g} is out of the range of epoch seconds"

@@ -14,8 +14,8 @@ VARIABLE = "VSRT_TIME"
 ZONE_TITLE = "(UTC)"
 """Stands in the titles of columns with times, until it is known in which zone these are."""
 
-LATEST_S = 1e11
-"""Epoch seconds beyond are refused: they are milliseconds, or worse."""
+EARLIEST_S, LATEST_S = -62_135_596_800.0, 1e11
+"""Epoch seconds beyond are refused: no calendar has those before the year 1, later ones are milliseconds or worse."""
 
 
 def add_zone(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +78,6 @@ def time_of(text: str, where: str) -> tuple[float, bool]:
         at_s, zoned = parse_time(text)
     except ValueError:
         raise InputError(f"{where}: expected ISO 8601 or epoch seconds, found {text[:64]!r}") from None
-    if not abs(at_s) <= LATEST_S:
+    if not EARLIEST_S <= at_s <= LATEST_S:
         raise InputError(f"{where}: {text[:64]} is out of the range of epoch seconds")
     return at_s, zoned

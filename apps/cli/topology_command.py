@@ -11,6 +11,7 @@ from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
 from apps.cli.reach import add_source, open_source
+from apps.cli.whole_files import write_whole_text
 from controller.wire.dpids import format_dpid
 from topology.files import FORMATS, format_of_name
 from topology.files.node_link import document
@@ -153,7 +154,7 @@ def _record(args: argparse.Namespace) -> int:
     if not dpids:
         raise OperationFailed("no switch is connected")
     if args.output is not None:
-        _write_text(args.output, text)
+        write_whole_text(args.output, text)
     if args.json:
         emit_json({"topology": {"switches": dpids, "links": ends}})
     elif args.output is None:
@@ -174,14 +175,7 @@ def _write(path: Path, graph: Graph, made: dict[str, Any]) -> None:
         if write is None:
             raise InputError(f"{path}: {name} files are read only; written are {', '.join(_writable())}")
         text = write(graph)
-    _write_text(path, text)
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OperationFailed(f"{path}: {error.strerror}") from None
+    write_whole_text(path, text)
 
 
 def _summary(path: Path, graph: Graph) -> None:

@@ -123,5 +123,5 @@ def positive(text: str) -> int:
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return value

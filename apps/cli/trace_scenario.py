@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from apps.cli.capture_input import CaptureInput, whole_frames
-from apps.cli.common import InputError, OperationFailed, emit_json, read_topology
+from apps.cli.common import InputError, emit_json, read_topology
 from apps.cli.trace_inspect import positive
+from apps.cli.whole_files import write_whole_text
 from controller.captures.cast import CaptureCast, CastImpossible
 from controller.captures.figures import CaptureFigures
 
@@ -55,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
     for note in notes:
         print(f"vsrt: {args.file}: {note}", file=sys.stderr)
     if args.output is not None:
-        try:
-            args.output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise OperationFailed(f"{args.output}: {error.strerror}") from None
+        write_whole_text(args.output, text)
     if args.json:
         emit_json({"scenario": document, "notes": notes, "output": args.output and str(args.output)})
     elif args.output is None:

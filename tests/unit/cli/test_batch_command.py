@@ -8,6 +8,7 @@ import pytest
 
 from apps.cli.main import main
 from fed_controller import FedController, multicast_documents
+from terminal import on_terminal
 
 WORK = """\
 version: 1
@@ -167,3 +168,56 @@ def test_another_workflow_than_that_of_the_results_is_not_gone_on_with(controlle
     status, _, err = ran(capsys, "resume", "w.yaml.results.jsonl")
     assert status == 2
     assert "another one" in err
+
+
+AT = """\
+version: 1
+at: switches --select tier=core
+steps:
+  - {name: own, do: "label add {at.dpid} work=planned"}
+  - {name: others, for_each: "switches --select dpid!={at.dpid},tier=tor", do: "label add {item.dpid} by={at.name}"}
+"""
+
+
+def test_a_workflow_is_begun_at_one_thing(controller, capsys, tmp_path):
+    (tmp_path / "at.yaml").write_text(AT)
+    status, told, _ = ran(capsys, "run", "at.yaml", "--at", "s9")
+    assert (status, told["done"]) == (0, 5)
+    assert controller.asked[0] == ("switch-label-add", {"dpid": 9, "key": "work", "value": "planned"})
+    assert [fields["value"] for _, fields in controller.asked[1:]] == ["s9"] * 4
+    results = tmp_path / "at.yaml.results.jsonl"
+    results.write_text(results.read_text().splitlines()[0] + "\n")
+    controller.asked.clear()
+    assert ran(capsys, "resume", results.name)[1]["done"] == 5
+    assert controller.asked[0][1]["dpid"] == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "none is named"),
+        (("--at", "s1"), "1 is none of `switches --select tier=core`"),
+        (("--at", "s77"), "no switch has that name"),
+    ],
+)
+def test_what_a_workflow_is_not_begun_at_is_refused(controller, capsys, tmp_path, words, message):
+    (tmp_path / "at.yaml").write_text(AT)
+    status, _, err = ran(capsys, "run", "at.yaml", *words)
+    assert (status, controller.asked) == (2, [])
+    assert message in err
+    assert not (tmp_path / "at.yaml.results.jsonl").exists()
+
+
+@pytest.mark.parametrize("at", ["rules", "nonsense", "switches --select x"])
+def test_words_of_what_it_is_begun_at_make_sense(controller, capsys, tmp_path, at):
+    (tmp_path / "at.yaml").write_text(AT.replace("switches --select tier=core", at))
+    status, _, err = ran(capsys, "check", "at.yaml", "--at", "s9")
+    assert status == 2
+    assert "at.yaml: at: " in err
+
+
+def test_how_far_it_is_stands_on_the_terminal_and_not_in_the_answer(controller, capsys, monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    assert main(["batch", "run", "w.yaml", "--json"]) == 0
+    assert terminal.drew("items")
+    assert json.loads(capsys.readouterr().out)["done"] == 6

@@ -15,6 +15,7 @@ from apps.cli.main import main
 from apps.registry import TABLE_APPS
 from fed_controller import FedController, multicast_documents
 from served_dashboard import served
+from terminal import on_terminal
 
 TOKEN = "0123456789abcdefghij"
 ENTRY = {
@@ -141,6 +142,17 @@ def test_a_clean_fabric_is_status_0(
     assert "leaf10" in out
     assert out.splitlines()[-1] == "everything that was read is as it shall be"
     assert switches.controller.asked == [("discovery", {}), ("multicast", {})]
+
+
+def test_how_many_switches_were_read_stands_on_the_terminal(
+    switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = on_terminal(monkeypatch)
+    switches.reports = {"discovery": [[told("discovery")]], "multicast": [[told("multicast")]]}
+    assert main(["check", *source, "--json"]) == 0
+    assert terminal.drew("switches read for discovery")
+    assert terminal.drew("switches read for multicast")
+    assert json.loads(capsys.readouterr().out)["clean"]
 
 
 def test_a_bond_that_is_not_declared_is_told_and_is_status_1(

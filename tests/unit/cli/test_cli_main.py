@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import json
 import os
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +18,7 @@ from apps.cli import main as cli
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
 from apps.cli.examples import EXAMPLES
 from apps.cli.help_text import commands_of
+from apps.cli.standard_output import OutputFailed, StandardOutput
 from topology.generators import make
 
 ROOT = Path(__file__).parents[3]
@@ -125,6 +129,62 @@ def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+SHORT, LONG, HELP = ("--version",), ("policy", "schema"), ("storm", "--help")
+NO_ROOM = "vsrt: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [SHORT, LONG, HELP])
+def test_a_disk_without_room_is_told(arguments: tuple[str, ...], unbuffered: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "apps.cli.main", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, NO_ROOM)
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_what_it_was_started_without_is_not_needed(tmp_path: Path, closed: str) -> None:
+    """Nor written into the first file that it opens."""
+    made = tmp_path / "policy.yaml"
+    (tmp_path / "frr.conf").write_text("frr version 8.4\n")
+    words = ("-m", "apps.cli.main", "import", "frr", str(tmp_path / "frr.conf"), "-o", str(made))
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}>&-', "sh", sys.executable, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert made.read_text().startswith("version: 1\n") or made.read_text().startswith("#")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(errno.ENOSPC, "standard output: No space left on device"), (errno.EPIPE, "")]
+)
+def test_faults_of_standard_output_are_told_from_others(number: int, told: str) -> None:
+    class Faulty(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(number, os.strerror(number))
+
+        def flush(self) -> None:
+            self.write("")
+
+    output = StandardOutput(Faulty())
+    for does in (partial(output.write, "a line\n"), output.flush):
+        with pytest.raises(OutputFailed) as raised:
+            does()
+        assert str(raised.value) == told
+    assert output.writable()
+
+
 def test_emit_json_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     emit_json({"a": [1, None, "é"]})
     shown = capsys.readouterr().out
@@ -139,6 +199,13 @@ def test_tables_align_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == ["NAME    COUNT", "a           5", "longer   1200"]
     emit_table(("NAME", "COUNT"), [])
     assert capsys.readouterr().out == "NAME  COUNT\n"
+    emit_table(("WHAT", "COUNT", "LAST"), [("a", 5, 7), ("fault", "the file is empty"), ("none",)])
+    assert capsys.readouterr().out.splitlines() == [
+        "WHAT   COUNT  LAST",
+        "a          5     7",
+        "fault  the file is empty",
+        "none",
+    ]
 
 
 def test_topology_files_are_read_or_refused_with_their_place(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_metrics_and_groups_without_thresholds_are_named(
     ("change", "message"),
     [
         ({"format": "other"}, "format: expected 'vsrt-peer-thresholds', found \"other\""),
-        ({"version": 9}, "version: expected 4, found 9"),
+        ({"version": 9}, "version: expected 5, found 9"),
         ({"settings": {}}, "settings.interval_s: the field is missing"),
         ({"groups": {}}, "groups: the file holds no thresholds"),
         ({"groups": {"up": {"await": 3}}}, "groups.up.await: expected an object, found 3"),

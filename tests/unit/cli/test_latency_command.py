@@ -20,12 +20,15 @@ from apps.simulated_fabric.hosts import SimulatedHosts
 from apps.status_client import query
 from apps.storm.player import StormPlayer
 from apps.storm.switches import FIRST_DPID, storm_switches
-from controller.profiles.latencies import JOIN_SEGMENTS
+from controller.profiles.latencies import JOIN_SEGMENTS, JOIN_WAY
 from controller.storm.plan import StormOrder, StormShape, plan_storm
 from patience import wait_until
 
 LEAVES, SPINES, PORTS, GROUPS, JOINS = 3, 2, 6, 10, 60
 DPIDS = [FIRST_DPID + number for number in range(1, LEAVES + SPINES + 1)]
+CABLE_S = 0.4
+"""So long that a busy machine does not hide it."""
+
 POLICY = """version: 1
 default: allow
 limits: {groups_per_port: 1000, reports_per_second_per_port: 1000}
@@ -79,7 +82,7 @@ def test_switches_and_joins_are_timed_in_segments_that_add_up(
     begun = query(process.socket, {"do": "latency-start"})
     planned = plan_storm(StormOrder(JOINS, 0.3, StormShape.UNIFORM), LEAVES * PORTS, GROUPS)
     assert all(state.done_s is not None for state in player.join(planned, 3, 1.0))
-    assert latency(process, "--for", "1s") == 2
+    assert latency(process, "--for", "1s") == 1
     assert "Somebody measures already" in capsys.readouterr().err
     document = query(process.socket, {"do": "latency-stop", "id": begun["id"]})
     switches = {each["dpid"]: each for each in document["switches"]}
@@ -91,9 +94,37 @@ def test_switches_and_joins_are_timed_in_segments_that_add_up(
                 each["join"]["mean_ms"], abs=1e-4
             )
             assert each["barrier"]["count"] >= 1
+            way = each["way"]
+            assert sum(way[name] for name in JOIN_WAY) == pytest.approx(way["whole"], abs=1e-4)
+            assert way["whole"] == pytest.approx(each["join"]["mean_ms"] + each["echo"]["mean_ms"] / 2, abs=1e-4)
     joins = sum(each["join"]["count"] for each in switches.values() if each["join"])
     assert 0 < joins <= JOINS
     assert query(process.socket, {"do": "latency-look", "id": begun["id"]})["refused"]
+
+
+def test_a_long_cable_is_seen_in_its_hop_alone(
+    process: ControllerProcess,
+    player: StormPlayer,
+    fabric: SimulatedFabric,
+    answering: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    near, far = min(fabric.links.items())
+    fabric.switches[near[0]].cable_s[near[1]] = CABLE_S
+    assert latency(process, "--for", "1h", "--group", "239.9.9.9") == 2, "nobody has to wait for that"
+    assert "there is no group 239.9.9.9" in capsys.readouterr().err
+    assert latency(process, "--for", "6s", "--json") == 0
+    hops = json.loads(capsys.readouterr().out)["hops"]
+    del fabric.switches[near[0]].cable_s[near[1]]
+    assert {(hop["dpid_a"], hop["port_a"]) for hop in hops} == set(fabric.links)
+    for hop in hops:
+        assert hop["to_ms"] + hop["hop_ms"] + hop["from_ms"] == pytest.approx(hop["frame_ms"], abs=1e-5)
+    long = max(hops, key=lambda hop: hop["hop_ms"])
+    assert (long["dpid_a"], long["port_a"], long["dpid_b"], long["port_b"]) == (*near, *far)
+    assert long["frame_ms"] >= 1000 * CABLE_S
+    assert sum(hop["frame_ms"] >= 1000 * CABLE_S for hop in hops) < len(hops) / 2
+    assert latency(process, "--for", "2500ms", "--hops", "--switch", str(near[0])) == 0
+    assert "FRAME MS" in capsys.readouterr().out
 
 
 def test_the_command_tells_and_can_be_told_one_switch(
@@ -108,7 +139,7 @@ def test_the_command_tells_and_can_be_told_one_switch(
     assert latency(process, "--for", "1s", "--switch", one) == 0
     told = capsys.readouterr().out
     assert told.startswith("SWITCH")
-    assert len(told.splitlines()) == 3
+    assert len(told.splitlines()) == 4
     assert "no join that changed anything in" in told
     assert latency(process, "--for", "1s", "--switch", "77") == 1
     log = process.directory / "state" / "actions.jsonl"

@@ -27,6 +27,7 @@ class FakeController:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.lost = 0
+        self.forgets: list[str] = []
         self.refusal = ""
         self.version = 1
         self.changed = threading.Condition()
@@ -46,7 +47,20 @@ class FakeController:
             self.act(verb, asked)
             self.version += 1
             self.changed.notify_all()
+        if self.forgets and self.forgets[0] == verb:
+            self.die(asked)
         return self.summary()
+
+    def die(self, asked: Mapping[str, Any]) -> None:
+        """Begin anew as a controller that was killed: the answer is lost, or what was answered is."""
+        self.forgets.pop(0)
+        if asked["do"] == "maintenance-hook-begin":
+            raise ConnectionLost("nobody answers")
+        with self.changed:
+            self.steps[asked["dpid"]] |= {"step": "hook", "claimed": True, "reason": ""}
+            self.campaign["state"] = "running"
+            self.version += 1
+            self.changed.notify_all()
 
     def act(self, verb: str, asked: Mapping[str, Any]) -> None:
         if verb in ("start", "resume"):
@@ -186,6 +200,44 @@ def test_a_controller_that_is_away_is_told_when_it_is_back(
     controller.lost = 3
     assert main(["maintain", "start", "s1", "--hook", hook(tmp_path, "exit 0")]) == 0
     assert controller.lost == 0
+
+
+def test_an_upgrade_goes_on_over_the_death_of_a_controller_that_had_not_answered_or_not_kept_it(
+    controller: FakeController, tmp_path: Path
+) -> None:
+    controller.forgets = ["hook-begin", "hook-end", "hook-end"]
+    program = hook(tmp_path, f"echo $1 >> {tmp_path}/ran")
+    assert main(["maintain", "start", "s1", "--hook", program]) == 0
+    assert controller.forgets == []
+    assert (tmp_path / "ran").read_text() == "0x1\n"
+    told = [asked["do"].removeprefix("maintenance-") for asked in controller.asked]
+    assert told == ["start", "hook-begin", "hook-begin", "hook-end", "hook-end", "hook-end"]
+
+
+def test_what_became_of_an_upgrade_is_not_told_of_the_next_one(controller: FakeController, tmp_path: Path) -> None:
+    """The first fails; an operator has it tried again while the command runs, and the controller dies just then."""
+    failed, go_on = tmp_path / "failed", tmp_path / "go-on"
+    program = hook(
+        tmp_path,
+        f"[ $1 = 0x2 ] && {{ while [ ! -e {go_on} ]; do sleep 0.02; done; exit 0; }}\n"
+        f"[ -e {failed} ] || {{ touch {failed}; exit 3; }}",
+    )
+    status: list[int] = []
+    command = threading.Thread(target=lambda: status.append(main(["maintain", "start", "--hook", program])))
+    command.start()
+    wait_until(lambda: controller.steps and controller.steps[1]["step"] == "failed", os.getpid(), 10)
+    with controller.changed:
+        controller.forgets = ["hook-begin"]
+        controller.steps[1] |= {"step": "hook", "claimed": False, "reason": ""}
+        controller.version += 1
+        controller.changed.notify_all()
+    try:
+        wait_until(lambda: controller.steps[1]["step"] != "hook", os.getpid(), 10)
+        assert controller.steps[1]["step"] == "done"
+    finally:
+        go_on.touch()
+        command.join(20)
+    assert status == [0]
 
 
 def test_a_command_that_another_one_replaced_ends_its_program(

@@ -39,18 +39,21 @@ def bench(request: pytest.FixtureRequest) -> Iterator[tuple[ControllerProcess, L
         switch.close()
 
 
-def begin(process: ControllerProcess, *arguments: str, count: int = 1) -> subprocess.Popen[str]:
+def begin(bench: Any, *arguments: str, count: int = 1) -> subprocess.Popen[str]:
+    process, _switch, _frames = bench
     command = [sys.executable, "-m", "apps.cli.main", "probe", "run", *arguments, "--socket", str(process.socket)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_count(process, count)
+    wait_count(bench, count)
     return running
 
 
-def wait_count(process: ControllerProcess, count: int) -> None:
+def wait_count(bench: Any, count: int) -> None:
+    """Wait until so many scripts run; the switch answers meanwhile, since one that is silent is given up."""
+    process, switch, _frames = bench
     until_s = time.monotonic() + TIMEOUT_S
     while len(query(process.socket, {"show": "probes"})["probes"]) != count:
         assert time.monotonic() < until_s
-        time.sleep(0.05)
+        switch.run_for(0.05)
 
 
 def join(switch: LoneSwitch, frames: Iterator[bytes]) -> None:
@@ -67,7 +70,7 @@ def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, 
 
 def test_what_happens_is_counted_until_ctrl_c(bench: Any, capsys: pytest.CaptureFixture[str]):
     process, switch, frames = bench
-    running = begin(process, "--text", COUNT, "--for", "5m")
+    running = begin(bench, "--text", COUNT, "--for", "5m")
     join(switch, frames)
     status, out, _err = call(capsys, "probe", "ps", "--socket", process.socket)
     assert status == 0 and "aggr n[0][1]" in out
@@ -77,7 +80,7 @@ def test_what_happens_is_counted_until_ctrl_c(bench: Any, capsys: pytest.Capture
     lines = out.splitlines()
     assert sorted({*lines[:JOINS]}) == [str(port) for port in range(2, PORTS + 1)]
     assert [line.split() for line in lines[JOINS:]] == [[], ["n:"], ["key", "count"], ["1", str(JOINS)]]
-    wait_count(process, 0)
+    wait_count(bench, 0)
 
 
 def test_it_is_one_document_with_json_and_ends_when_another_stops_it(
@@ -85,7 +88,7 @@ def test_it_is_one_document_with_json_and_ends_when_another_stops_it(
 ):
     process, switch, frames = bench
     table = tmp_path / "n.parquet"
-    running = begin(process, "--library", "tree-changes", "--json", "--output", str(table))
+    running = begin(bench, "--library", "tree-changes", "--json", "--output", str(table))
     join(switch, frames)
     (probe,) = query(process.socket, {"show": "probes"})["probes"]
     assert probe["script"] == library()["tree-changes"].text
@@ -112,12 +115,13 @@ def test_what_is_refused_is_told_with_its_place(bench: Any, capsys: pytest.Captu
     assert status == 2 and "join-latency" in err
     assert call(capsys, "probe", "run", "-e", "begin { }", "--for", "soon", "--socket", process.socket)[0] == 2
     assert call(capsys, "probe", "stop", "99", "--socket", process.socket)[0] == 2
-    wait_count(process, 0)
+    wait_count(bench, 0)
 
 
 def test_every_script_of_the_library_may_look(bench: Any):
-    process, _switch, _frames = bench
+    process, switch, _frames = bench
     for script in library().values():
+        switch.turn(0.0)
         begun = query(process.socket, {"do": "probe-run", "script": script.text})
         assert "error" not in begun, (script.name, begun)
         ended = query(process.socket, {"do": "probe-stop", "id": begun["id"]})
@@ -126,7 +130,7 @@ def test_every_script_of_the_library_may_look(bench: Any):
 
 def test_where_the_controller_knows_nothing_of_it_any_more_what_was_found_is_shown(bench: Any):
     process, switch, frames = bench
-    running = begin(process, "--text", COUNT, "--for", "5m")
+    running = begin(bench, "--text", COUNT, "--for", "5m")
     join(switch, frames)
     assert running.stdout is not None
     for _ in range(JOINS):
@@ -145,7 +149,7 @@ def test_where_the_controller_knows_nothing_of_it_any_more_what_was_found_is_sho
 
 def test_where_the_controller_ends_what_was_found_is_shown(bench: Any):
     process, switch, frames = bench
-    running = begin(process, "--text", COUNT, "--for", "5m")
+    running = begin(bench, "--text", COUNT, "--for", "5m")
     join(switch, frames)
     assert running.stdout is not None
     for _ in range(JOINS):

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -185,12 +185,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(state: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A controller with the apps that keep files; it is awaited by `serving` or `ended`."""
+def started(state: Path, before: Sequence[str] = (), **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A controller with the apps that keep files, by what is `before`; it is awaited by `serving` or `end_of`."""
     command = [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(free_port())]
     given = {**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(state), "VSRT_SOCKET": "", **environment}
     apps = ["multicast", "unicast", "monitor", "allocator", "anomaly"]
-    with subprocess.Popen([*command, *apps], env=given, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*before, *command, *apps], env=given, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -230,6 +230,20 @@ def test_many_signals_end_it_as_one_does(tmp_path: Path, signals: list[signal.Si
         told = end_of(process, 10)
     assert process.returncode == 0, told
     assert "Traceback" not in told
+    assert not (tmp_path / "vsrt.sock").exists()
+
+
+def test_a_signal_that_it_was_started_to_ignore_does_not_end_it(tmp_path: Path) -> None:
+    """As SIGINT is ignored by what a shell without job control starts in its background."""
+    with started(tmp_path, before=("sh", "-c", 'trap "" INT; exec "$@"', "sh")) as process:
+        serving(process, tmp_path / "vsrt.sock")
+        process.send_signal(INT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        serving(process, tmp_path / "vsrt.sock")
+        process.send_signal(TERM)
+        told = end_of(process, 10)
+    assert process.returncode == 0, told
     assert not (tmp_path / "vsrt.sock").exists()
 
 

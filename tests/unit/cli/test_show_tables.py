@@ -414,6 +414,26 @@ def test_a_staged_policy_that_is_not_there_or_faulty_has_no_numbers():
     assert [row[0] for row in both] == ["alike", "fault"]
 
 
+@pytest.mark.parametrize(
+    ("what", "document", "told"),
+    [
+        ("staged", {"would_be": "alike", "loaded_s": None, "path": "staged.yaml"}, "no file   staged.yaml"),
+        ("staged", {"would_be": "alike", "errors": ["staged.yaml:2: no"]}, "fault     staged.yaml:2: no"),
+        ("candidates", {"state": "search", "path": "changes.jsonl"}, "no search yet  changes.jsonl"),
+    ],
+)
+def test_what_is_told_instead_of_rows_takes_the_rest_of_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, document: dict[str, Any], told: str
+):
+    controller = FedController(tmp_path / "vsrt.sock", {what: {"one": document}})
+    controller.start()
+    try:
+        assert main(["show", what, "--socket", str(controller.path)]) == 0
+    finally:
+        controller.stop()
+    assert capsys.readouterr().out.splitlines()[1] == told
+
+
 def test_candidates_are_shown_with_where_they_are_and_why_there_are_none(show: Show):
     row = [cell.strip() for cell in show("candidates").splitlines()[1].split("  ") if cell]
     assert row == ["00112233aabb", "new", "labels.guard, labels.mtu", "1:1, 1:2, 1:3 and 2 more", "5", "1", "0"]

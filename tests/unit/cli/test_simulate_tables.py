@@ -58,8 +58,34 @@ def test_packets_of_a_file_have_the_groups_by_name(capsys: pytest.CaptureFixture
         (("--overcommit", "9", "--traffic-s", "0"), "vsrt: --traffic-s: 0 is not above 0"),
         (("--overcommit", "9", "--traffic-s", "9", "--packets", "f"), "vsrt: --traffic-s: not together with"),
         (("--overcommit", "9", "--packets", "none.csv"), "vsrt: none.csv: No such file"),
+        (("--cover-spurious-pct", "5"), "vsrt: --cover-spurious-pct: needs --overcommit"),
+        (
+            ("--overcommit", "9", "--cover-spurious-pct", "101"),
+            "vsrt: --cover-spurious-pct: 101 is not from 0 to 100",
+        ),
+        (
+            ("--overcommit", "9", "--cover-spurious-pct", "nan"),
+            "vsrt: --cover-spurious-pct: nan is not from 0 to 100",
+        ),
     ],
 )
 def test_bad_input_is_told(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str):
     status, _, err = call(capsys, *words)
     assert status == 2 and said in err
+
+
+def test_silent_groups_under_covering_trees_leave_fewer_misses(capsys: pytest.CaptureFixture[str]):
+    words = ("--topology", "portland-p6", "--vms", "2000", "--groups", "400", "--overcommit", "18")
+    words += ("--capacity-bps", "1e10", "--sessions", "10:200", "--traffic-s", "120")
+    alone = json.loads(call(capsys, *words, "--json")[1])["overcommit"]
+    found = json.loads(call(capsys, *words, "--cover-spurious-pct", "100", "--json")[1])["overcommit"]
+    assert "covers" not in alone
+    covers = found["covers"]
+    assert covers["went_under"] >= covers["covered"] + covers["left"]
+    assert covers["left"] > 0 and covers["packets"] > 0
+    assert found["misses"] < alone["misses"]
+    lines = call(capsys, *words, "--cover-spurious-pct", "100")[1].splitlines()
+    assert lines[-3] == "Under covering trees, from the first packet on:"
+    assert lines[-1].split()[:2] == [f"{covers['trees']}", f"{covers['covered']}"]
+    none = json.loads(call(capsys, *words, "--cover-spurious-pct", "0", "--json")[1])["overcommit"]["covers"]
+    assert none["fullest_pct"] == none["in_vain"] == 0

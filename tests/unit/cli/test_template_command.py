@@ -11,6 +11,7 @@ from apps import ovsdb_requests
 from apps.cli.main import main
 from fed_controller import FedController, multicast_documents
 from ovsdb_server import OvsdbServer
+from terminal import on_terminal
 
 FILE = """\
 version: 1
@@ -79,6 +80,13 @@ def test_what_is_otherwise_is_told_changed_and_undone(databases, capsys):
     runs = template(databases, capsys, "history")[1]
     assert [(run["number"], run["undoes"], run["state"]) for run in runs] == [(1, None, "done"), (2, 1, "done")]
     assert template(databases, capsys, "undo")[0] == 2, "there is nothing left to undo"
+
+
+def test_how_many_databases_are_done_stands_on_the_terminal(databases, capsys, monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    assert template(databases, capsys, "apply", "openflow-fabric")[0] == 0
+    assert terminal.drew("databases read")
+    assert terminal.drew("databases changed")
 
 
 def test_templates_that_fight_change_nothing(databases, capsys):

@@ -111,7 +111,10 @@ def test_what_is_no_capture_is_bad_input(command: str, tmp_path: Path, capsys: p
     assert f"{path}: no capture, neither pcap nor pcapng" in capsys.readouterr().err
     path.write_bytes(b"")
     assert main(["trace", command, str(path)]) == 2
-    assert f"{path}: the file is cut" in capsys.readouterr().err
+    assert f"{path}: the file is empty" in capsys.readouterr().err
+    path.write_bytes(b"\xd4\xc3")
+    assert main(["trace", command, str(path)]) == 2
+    assert f"{path}: the file is cut: 4 bytes of its beginning wanted, 2 there" in capsys.readouterr().err
 
 
 def test_plots_are_written(feed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +162,10 @@ def test_groups_for_which_nobody_asks_get_receivers(tmp_path: Path, capsys: pyte
     path = tmp_path / "feed.pcap"
     path.write_bytes(pcap([(at(number), data("239.1.1.1")) for number in range(3)]))
     assert main(["trace", "scenario", str(path)]) == 2
-    assert "nobody asks for one of its groups: --receivers N gives each N" in capsys.readouterr().err
+    assert (
+        "nobody asks for one of its groups: `vsrt trace scenario --receivers N` gives each N"
+        in capsys.readouterr().err
+    )
     assert main(["trace", "scenario", str(path), "--receivers", "3", "--json"]) == 0
     (group,) = json.loads(capsys.readouterr().out)["scenario"]["groups"]
     assert len({*group["receivers"], group["senders"][0]["host"]}) == 4
