@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
@@ -90,3 +90,17 @@ def overruns() -> dict[str, int]:
         if count != "0":
             found[port] = found.get(port, 0) + int(count)
     return found
+
+
+class OverrunTotal:
+    """Overruns of all ports together; those of a port stay when it goes, with the socket that counted them."""
+
+    def __init__(self) -> None:
+        self._of_former = 0
+        self._last: dict[str, int] = {}
+
+    def add(self, now: Mapping[str, int]) -> int:
+        """Take what each port's socket has counted by now; return how many it is in all since the first."""
+        self._of_former += sum(count for port, count in self._last.items() if now.get(port, 0) < count)
+        self._last = dict(now)
+        return self._of_former + sum(now.values())

@@ -22,11 +22,11 @@ from controller.cluster.keys import Keys, Leader, read_leader
 FABRIC = "emulated"
 ETCD_PORT, ETCD_PEER_PORT, PEER_PORT = 2379, 2380, 6700
 PORTS_APART = 100
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 STORE_DEADLINE_S = 10.0
 """A store on a busy machine is no silent one."""
 
-LEADER_TIMEOUT_S = 20.0
+LEADER_TIMEOUT_S = 60.0
 POLL_S = 0.02
 
 POLICY = """\
@@ -93,6 +93,14 @@ class StoreServer:
         """Remove what it has on the disk."""
         shutil.rmtree(self._data)
 
+    def copy_to(self, directory: Path) -> None:
+        """Copy what it has on the disk."""
+        shutil.copytree(self._data, directory / self._name)
+
+    def copy_from(self, directory: Path) -> None:
+        """Have on the disk what was copied to a directory."""
+        shutil.copytree(directory / self._name, self._data)
+
 
 class EtcdServer:
     """What the controllers share: `count` servers of etcd, each told `options` beside what it needs."""
@@ -116,11 +124,13 @@ class EtcdServer:
         return EtcdEngine(Access(tuple(self.endpoints("127.0.0.1").split())), STORE_DEADLINE_S)
 
     def read(self, prefix: str) -> KeyPage:
-        """Return keys that begin with a prefix."""
+        """Return keys that begin with a prefix; a server that is busy or without others is asked again."""
+        give_up_s = time.monotonic() + STORE_DEADLINE_S
         with closing(self.engine()) as engine:
-            reply = engine.ask(ReadPage(prefix))
-        if type(reply) is not KeyPage:
-            raise EmulationError(f"the store does not answer: {reply}")
+            while type(reply := engine.ask(ReadPage(prefix))) is not KeyPage:
+                if time.monotonic() > give_up_s:
+                    raise EmulationError(f"the store does not answer: {reply}")
+                time.sleep(POLL_S)
         return reply
 
     def wait(self) -> None:
@@ -155,6 +165,25 @@ class EtcdServer:
         self.kill()
         for server in self.servers:
             server.forget()
+        self.launch()
+        self.wait()
+
+    def back_up(self) -> Path:
+        """Have a copy of what it has on the disk, while it does not run for a moment; return where."""
+        self.kill()
+        backup = Path(self._directory.name) / "backup"
+        for server in self.servers:
+            server.copy_to(backup)
+        self.launch()
+        self.wait()
+        return backup
+
+    def set_back(self, backup: Path) -> None:
+        """Have it go on with what it had when it was backed up."""
+        self.kill()
+        for server in self.servers:
+            server.forget()
+            server.copy_from(backup)
         self.launch()
         self.wait()
 

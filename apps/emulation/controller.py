@@ -21,13 +21,16 @@ from apps.tls_files import TlsFiles
 Framework = Literal["ryu", "os-ken"]
 FRAMEWORKS: tuple[Framework, ...] = ("ryu", "os-ken")
 DEFAULT_APPS = ("multicast", "unicast")
-START_TIMEOUT_S = 20.0
-DISCOVERY_TIMEOUT_S = 20.0
-LOG_TIMEOUT_S = 10.0
+START_TIMEOUT_S = DISCOVERY_TIMEOUT_S = LOG_TIMEOUT_S = END_TIMEOUT_S = 60.0
+"""What nothing takes but a controller that hangs, on a busy machine either."""
+
 LISTEN_STATE = "0A"
 POLL_S = 0.02
 LISTENING_POLL_S = 0.1
 """Each look at who listens has the kernel go through all its tables of connections, which takes it 10 ms and more."""
+
+ANNOUNCING_S = 0.5
+"""Between two announcements of a host of which nothing was heard."""
 
 _RYU_ENVIRONMENT: dict[str, str] = {
     "EVENTLET_NO_GREENDNS": "yes",
@@ -147,7 +150,17 @@ class ControllerProcess(processes.ManagedProcess):
         """Stop the controller; what it keeps on disk stays for the next start."""
         process, self._process = self._process, None
         if process is not None:
-            processes.stop(process)
+            processes.stop(process, END_TIMEOUT_S)
+
+    def wait_ended(self, timeout_s: float = END_TIMEOUT_S) -> int:
+        """Wait until the controller, which was asked to, has ended; return its exit status."""
+        process = self._process
+        if process is None:
+            raise EmulationError("the controller does not run")
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise EmulationError(f"not ended within {timeout_s} s; log:\n{self.log()[-4000:]}") from None
 
     def kill(self) -> None:
         """End the controller as a crash would, without notice."""
@@ -202,11 +215,25 @@ class ControllerProcess(processes.ManagedProcess):
             raise EmulationError(f"{error}\nlog:\n{self.log()[-4000:]}") from error
 
     def wait_discovered(self, fabric: EmulatedFabric, timeout_s: float = DISCOVERY_TIMEOUT_S) -> Any:
-        """Wait until the controller is ready and knows every switch, link and host port of `fabric`."""
+        """Wait until the controller is ready and knows every switch, link and host port of `fabric`.
+
+        A bond that uses one leg at a time is at the port where it is heard: its host speaks until it is.
+        """
         wanted = {
             "ready": True,
             "switches": len(fabric.graph.switches()),
             "links": fabric.switch_link_count(),
             "edge_ports": fabric.host_link_count(),
         }
-        return self.wait_until("status", lambda answer: wanted.items() <= answer.items(), timeout_s)
+        announced_s = float("-inf")
+
+        def are_known(answer: dict[str, Any]) -> bool:
+            nonlocal announced_s
+            if wanted.items() <= answer.items():
+                return True
+            if (now := time.monotonic()) >= announced_s + ANNOUNCING_S:
+                announced_s = now
+                fabric.announce(fabric.hosts_of_one_leg())
+            return False
+
+        return self.wait_until("status", are_known, timeout_s)

@@ -30,7 +30,7 @@ from topology.mn import HOST_PREFIX, MULTICAST_ROUTE, OFFLOADS, graph_topo
 
 CONTROLLER_PORT = 6653
 OPEN_FILES = 16384
-ADDRESS_TIMEOUT_S = 10.0
+ADDRESS_TIMEOUT_S = 60.0
 POLL_S = 0.02
 SETTLE_INTERVAL_S = 0.1
 SETTLE_LIMIT_S = 5.0
@@ -105,6 +105,7 @@ class EmulatedFabric:
         self._stack = ExitStack()
         self._net: Any = None
         self._names: dict[NodeId, str] = {}
+        self._overruns = buffers.OverrunTotal()
 
     def __enter__(self) -> EmulatedFabric:
         with ExitStack() as stack:
@@ -271,9 +272,12 @@ class EmulatedFabric:
 
     def host_link_count(self) -> int:
         """Return how many links join a host and a switch, of those of which a bond uses one at a time one."""
-        single = [host for host, mode in self._bonds.items() if mode == "active-backup"]
-        standby = sum(len(self.graph.neighbours(host)) - 1 for host in single)
+        standby = sum(len(self.graph.neighbours(host)) - 1 for host in self.hosts_of_one_leg())
         return sum(1 for _ in self.graph.links()) - self.switch_link_count() - standby
+
+    def hosts_of_one_leg(self) -> list[NodeId]:
+        """Return the hosts on bonds that use one leg at a time."""
+        return [host for host, mode in self._bonds.items() if mode == "active-backup"]
 
     def run_on(self, host: NodeId, *arguments: str, timeout_s: float = 30.0) -> str:
         """Run a command in a host's network and return its output; EmulationError where it fails."""
@@ -310,6 +314,7 @@ class EmulatedFabric:
 
     def switch_down(self, switch: NodeId) -> None:
         """Take a switch away: its bridge, flows and connections are gone, and its cables are dead."""
+        self.overruns()  # what its ports have counted goes with them
         self._faults.take_switch(self._names[switch])
 
     def switch_up(self, switch: NodeId) -> None:
@@ -334,6 +339,7 @@ class EmulatedFabric:
 
     def move_host(self, host: NodeId, switch: NodeId) -> None:
         """Plug a host into another switch, or back into its own."""
+        self.overruns()  # what its port has counted goes with it
         self._faults.move_host(self._names[host], self._names[switch])
 
     def restore(self) -> None:
@@ -348,7 +354,7 @@ class EmulatedFabric:
 
     def overruns(self) -> int:
         """Return how many packets the machine was too busy to hand to the switches, on all ports together."""
-        return sum(buffers.overruns().values())
+        return self._overruns.add(buffers.overruns())
 
     def wait_flows(self) -> None:
         """Wait until packets go by the flow entries that the switches have confirmed; their caches follow later."""
@@ -418,8 +424,9 @@ class EmulatedFabric:
     def open_stream(
         self, stream: int, host: NodeId, group: str, rate_bps: float, *, interface: str | None = None, **options: Any
     ) -> None:
-        """Prepare a stream from `host` to `group`. Options: ``pattern``, ``seed``, ``frame_bytes``, ``ttl``.
+        """Prepare a stream from `host` to `group`.
 
+        Options: ``pattern``, ``seed``, ``frame_bytes``, ``ttl``, ``source_port`` (any where it is left out).
         `interface` is that of a VLAN (`add_vlan`), the host's own where it is None.
         """
         self.sender.ask(
@@ -457,6 +464,7 @@ class EmulatedFabric:
     ) -> dict[str, Any]:
         """Return what each socket and tap has received, once packets under way have arrived.
 
+        Nothing is under way where a little later nothing more was received, and the switches have nothing to do.
         `received` returns it where there are more sockets than those of this fabric's hosts.
         """
         received = received or self.received
@@ -464,8 +472,9 @@ class EmulatedFabric:
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             time.sleep(SETTLE_INTERVAL_S)
+            is_idle = self.ovs.is_idle()
             now = received()
-            if now == before:
+            if now == before and is_idle:
                 break
             before = now
         return before

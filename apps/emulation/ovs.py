@@ -25,7 +25,10 @@ SETTINGS = ("external-ids:system-id=vsrt", "other_config:max-revalidator=100")
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000"}
 """Each turn of ovs-vswitchd gives a node per port back and takes it again: from a list that has room for all."""
 
-START_TIMEOUT_S = 10.0
+SLEEPS = "S"
+"""The kernel's word for a thread that waits for something to happen."""
+
+START_TIMEOUT_S = 60.0
 POLL_S = 0.005
 
 Datapath = Literal["user", "kernel"]
@@ -113,6 +116,17 @@ class PrivateOpenVSwitch(processes.ManagedProcess):
     def database_pid(self) -> int:
         """The process id of ovsdb-server."""
         return self._processes[0].pid
+
+    def is_idle(self) -> bool:
+        """Tell whether ovs-vswitchd has done all there is to do: each of its threads sleeps.
+
+        One that has packets to pass on runs, or waits for a processor, or is stopped.
+        """
+        try:
+            stats = [path.read_text() for path in Path(f"/proc/{self.vswitchd_pid}/task").glob("*/stat")]
+        except OSError:  # a thread has just ended
+            return False
+        return all(stat.rpartition(")")[2].split()[0] == SLEEPS for stat in stats)
 
     def kill_database(self) -> None:
         """End ovsdb-server as a crash would; ovs-vswitchd goes on forwarding."""

@@ -12,11 +12,12 @@ from apps.emulation.processes import EmulationError
 from apps.status_client import query
 
 POLL_S = 0.05
+ANSWER_TIMEOUT_S = 20.0
 
 
 def show(path: Path | str, what: str) -> Any:
     """Return the controller's ``status`` or ``groups``."""
-    return query(path, {"show": what})
+    return query(path, {"show": what}, ANSWER_TIMEOUT_S)
 
 
 def wait_until(

@@ -100,6 +100,8 @@ def open_sender(request: dict[str, Any]) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, request.get("ttl", TTL))
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
+        if "source_port" in request:
+            sock.bind(("", request["source_port"]))
         sock.connect((group, request.get("port", DEFAULT_PORT)))
     return sock
 

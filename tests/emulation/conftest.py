@@ -15,6 +15,7 @@ from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.processes import EmulationError
 from etcd_server import etcd_program
+from patience import HeldUp
 from several_controllers import Clustered, three_switches
 from topology.graph import Graph, NodeId, NodeKind
 
@@ -128,6 +129,10 @@ class Live:
         """Send one phase to its end."""
         self.fabric.send(phase, duration_s, streams)
         self.fabric.wait_sent(duration_s + 15)
+
+    def held_up(self) -> HeldUp:
+        """Begin to count how long the controller and the switches could run and have no processor."""
+        return HeldUp(self.controller.pid, self.fabric.ovs.vswitchd_pid)
 
     def halt(self) -> None:
         """End all streams."""

@@ -11,7 +11,7 @@ from topology.graph import Graph
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
-SETTLED_S = 30.0
+SETTLED_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,11 @@ class Fabric:
             return None
         return next((name for name, port in found.items() if port["usage"] > LEAST_PCT), None)
 
+    def measured(self) -> list[dict[str, Any]] | None:
+        """The uplinks of all ToRs, where each of them has a metric."""
+        ports = self.ask("allocate-watch", type="tor", role="trunk", count=1000)["ports"]
+        return None if any(port["usage"] is None for port in ports) else ports
+
 
 @pytest.fixture(scope="module")
 def sending(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
@@ -102,7 +107,7 @@ def run(capsys: pytest.CaptureFixture[str], socket: Path, *words: str) -> tuple[
 
 
 def test_before_the_first_period_ends_ports_say_so(sending: Fabric):
-    uplinks = sending.controller.wait_for(sending.uplinks, "uplinks are known", 10.0)
+    uplinks = sending.controller.wait_for(sending.uplinks, "uplinks are known", 60.0)
     early = ("first averaging period", "provisional", "never measured", "no utilisation")
     for port in uplinks.values():
         assert port["measurement"].startswith(early)
@@ -148,6 +153,7 @@ def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
 
 def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: pytest.CaptureFixture[str]):
     loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
+    sending.controller.wait_for(sending.measured, "every uplink is measured", 60.0)
     words = ("pool", "--live", "--type", "tor", "--role", "trunk", "--count", "2", "--size-pct", "50")
     code, answer = run(capsys, sending.controller.socket, *words)
     assert code == 0
@@ -161,12 +167,7 @@ def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: py
 
 def test_on_idle_ports_every_request_gets_another_one(sending: Fabric):
     sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
-
-    def measured() -> list[dict[str, Any]] | None:
-        ports = sending.ask("allocate-watch", type="tor", role="trunk", count=1000)["ports"]
-        return None if any(port["usage"] is None for port in ports) else ports
-
-    ports = sending.controller.wait_for(measured, "every uplink is measured", 30.0)
+    ports = sending.controller.wait_for(sending.measured, "every uplink is measured", 60.0)
     idle = sorted(port["id"] for port in ports if port["usage"] < MOST_IDLE_PCT and not port["proposals"])
     assert len(idle) >= 8, [(port["id"], port["usage"], port["proposals"]) for port in ports]
     taken = [sending.ask("allocate", count=1, ports=idle, size_pct=1)["ports"] for _ in idle]
@@ -178,7 +179,7 @@ def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
     (free,) = set(sending.uplinks()) - {loaded}
     far = next(dpid for dpid in sending.tors if dpid != sending.tor)
     sending.controller.wait_for(
-        lambda: sending.uplinks()[loaded]["told_pct"] > LEAST_PCT, "trees know the metric", 30.0
+        lambda: sending.uplinks()[loaded]["told_pct"] > LEAST_PCT, "trees know the metric", 60.0
     )
     for group in GROUPS:
         for place in (sending.tor, far):
@@ -191,10 +192,10 @@ def test_trees_leave_the_loaded_uplink_to_its_load(sending: Fabric):
 
 def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):
     loaded = sending.controller.wait_for(sending.loaded, "one uplink is loaded", 90.0)
-    sending.controller.wait_for(lambda: _kept(sending, loaded), "the metric is on disk", 10.0)
+    sending.controller.wait_for(lambda: _kept(sending, loaded), "the metric is on disk", 60.0)
     sending.controller.restart()
-    sending.controller.wait_for(sending.controller.socket.exists, "the controller answers", 10.0)
-    sending.controller.wait_for(lambda: sending.tor in _dpids(sending), "the switch is back", 20.0)
+    sending.controller.wait_for(sending.controller.socket.exists, "the controller answers", 60.0)
+    sending.controller.wait_for(lambda: sending.tor in _dpids(sending), "the switch is back", 60.0)
     port = next(port for port in sending.ask("allocate-watch", count=1000)["ports"] if port["id"] == loaded)
     assert port["usage"] > LEAST_PCT
 

@@ -13,9 +13,10 @@ from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
-RATE_BPS = 10e6  # 1,000 packets/s
+RATE_BPS = 10e6
+PACKETS_PER_S = 1000
 LOST_WITH_A_LEG = 300
-"""Of a stream of 1,000 packets a second, on a machine that does other things too."""
+"""Of a stream, but for what comes while the controller and the switches have no processor."""
 
 POLICY = """\
 version: 1
@@ -89,6 +90,7 @@ def test_a_member_that_hears_one_leg_gets_each_packet_once_by_the_one_it_uses(bo
         (6, lambda: bonds.fabric.activate_leg("h1", 1), 1),
     ):
         bonds.fabric.send(phase)
+        held_up = bonds.held_up()
         change()
         wait(lambda at=dpid: place_of(bonds, "h1") == at)
         wait_legs(bonds, 2)
@@ -96,7 +98,7 @@ def test_a_member_that_hears_one_leg_gets_each_packet_once_by_the_one_it_uses(bo
         sent, received, duplicates = bonds.counts(phase, f"h1 {group}")
         print(f"phase {phase}: {sent - received} of {sent} packets lost")
         assert duplicates == 0
-        assert sent - received < LOST_WITH_A_LEG
+        assert sent - received < LOST_WITH_A_LEG + held_up.seconds() * PACKETS_PER_S
         bonds.assert_all_received(phase, f"h2 {group}")
         bonds.send(phase + 1, 0.5)
         bonds.assert_all_received(phase + 1, f"h1 {group}", f"h2 {group}")
@@ -112,7 +114,7 @@ def test_a_sender_is_heard_by_whichever_leg_it_uses(bonds: Any, group: str, unan
         bonds.fabric.activate_leg("h1", number)
         wait(lambda dpid=number: place_of(bonds, "h1") == dpid)
         bonds.wait_ready()
-        assert unanswered(bonds, [("h1", "h2"), ("h3", "h1")]) == []
+        assert unanswered(bonds, [("h1", "h2"), ("h3", "h1")], rounds=5) == []
         bonds.send(phase, 0.5)
         bonds.assert_all_received(phase, *names)
     (document,) = (found for found in bonds.controller.show("groups") if found["group"] == group)
@@ -131,14 +133,15 @@ def test_a_bond_in_a_vlan_is_served_there_by_whichever_leg_works(bonds: Any, gro
     assert bonds.counts(1, f"h2 {VLAN_GROUP}")[1] == 0, "h2 is not in the VLAN"
     for phase, tor in ((2, "s1"), (5, "s2")):
         bonds.fabric.send(phase)
+        held_up = bonds.held_up()
         bonds.fabric.link_down(tor, "h4")
         wait_legs(bonds, 1)
         bonds.halt()
         sent, received, duplicates = bonds.counts(phase, f"h4 {VLAN_GROUP}")
         print(f"{tor}: {sent - received} of {sent} packets lost")
         assert duplicates == 0
-        assert sent - received < LOST_WITH_A_LEG
-        assert unanswered(bonds, [("h4", "h5"), ("h5", "h4")]) == []
+        assert sent - received < LOST_WITH_A_LEG + held_up.seconds() * PACKETS_PER_S
+        assert unanswered(bonds, [("h4", "h5"), ("h5", "h4")], rounds=5) == []
         bonds.fabric.link_up(tor, "h4")
         wait_legs(bonds, 2)
         bonds.send(phase + 1, 0.5)
@@ -151,13 +154,13 @@ def test_legs_in_another_fabric_are_refused_until_a_link_joins_them(bonds: Any, 
     wait(lambda: bonds.fabric.working_legs()[1] == ["h4-eth0"])
     wait_legs(bonds, 1)
     assert place_of(bonds, "h1") == 1
-    assert unanswered(bonds, [("h1", "h2"), ("h2", "h1")]) == []
+    assert unanswered(bonds, [("h1", "h2"), ("h2", "h1")], rounds=5) == []
     bonds.stream(1, "h2", group, RATE_BPS, pattern="constant")
     bonds.send(1, 0.5)
     bonds.assert_all_received(1, f"h1 {group}")
     bonds.fabric.link_up("s1", "s3")
     wait_legs(bonds, 2)
-    assert unanswered(bonds, [("h4", "h5"), ("h3", "h1")]) == []
+    assert unanswered(bonds, [("h4", "h5"), ("h3", "h1")], rounds=5) == []
 
 
 def test_a_restart_of_the_controller_costs_a_bond_by_lacp_what_its_timeout_says(bonds: Any) -> None:

@@ -19,9 +19,10 @@ from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
-RATE_BPS = 10e6  # 1,000 packets/s
+RATE_BPS = 10e6
+PACKETS_PER_S = 1000
 LOST_WITH_A_LEG = 300
-"""Of a stream of 1,000 packets a second, on a machine that does other things too."""
+"""Of a stream, but for what comes while the controller and the switches have no processor."""
 
 POLICY = """\
 version: 1
@@ -111,13 +112,14 @@ def test_a_member_gets_one_copy_whichever_leg_works(bonds: Any, group: str, host
     bonds.assert_all_received(1, f"{host} {group}", f"h3 {group}")
     tor = leg_of(bonds, host, group)
     bonds.fabric.send(2)
+    held_up = bonds.held_up()
     bonds.fabric.link_down(tor, host)
     wait_legs(bonds, 3)
     bonds.halt()
     sent, received, duplicates = bonds.counts(2, f"{host} {group}")
     print(host, sent - received, "lost of", sent)
     assert duplicates == 0
-    assert sent - received < LOST_WITH_A_LEG
+    assert sent - received < LOST_WITH_A_LEG + held_up.seconds() * PACKETS_PER_S
     bonds.wait_members(group, {host, "h3"})
     bonds.send(3, 0.5)
     bonds.assert_all_received(3, f"{host} {group}", f"h3 {group}")
@@ -140,8 +142,10 @@ def test_a_sender_is_heard_once_by_all_but_itself(bonds: Any, group: str, host: 
     names = [f"{other} {group}" for other in others]
     for phase, tor in ((2, TORS[0]), (5, TORS[1])):
         bonds.fabric.send(phase)
+        held_up = bonds.held_up()
         bonds.fabric.link_down(tor, host)
         wait_legs(bonds, 3)
+        may_be_lost = LOST_WITH_A_LEG + held_up.seconds() * PACKETS_PER_S
         bonds.send(phase + 1, 0.5)
         bonds.fabric.send(phase + 2)
         bonds.fabric.link_up(tor, host)
@@ -150,7 +154,7 @@ def test_a_sender_is_heard_once_by_all_but_itself(bonds: Any, group: str, host: 
         for name in names:
             sent, received, duplicates = bonds.counts(phase, name)
             assert duplicates == 0
-            assert sent - received < LOST_WITH_A_LEG
+            assert sent - received < may_be_lost
         bonds.assert_all_received(phase + 1, *names)
         bonds.assert_all_received(phase + 2, *names)
     assert bonds.fabric.settled()[f"tap {host}"]["groups"] == {}

@@ -28,7 +28,7 @@ FRAMEWORK = "os-ken"
 INTERVAL_S = 2.0
 LONG_INTERVAL_S = 6.0
 LOAD_S = 2.0
-"""What a busy machine may add."""
+"""What a busy machine may add, beside the time for which the controller and the switches have no processor."""
 
 LLDP_ENTRY = f"priority={PRIORITY_LLDP},"
 MISSED_S = DiscoverySettings().lldp_interval_s * DiscoverySettings().missed_count
@@ -91,9 +91,9 @@ def told(live: Any, dpid: int) -> dict[str, float]:
 
 
 def wait_entries(live: Any, switch: str, wanted: set[str], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
+    deadline, held_up = time.monotonic() + timeout_s, live.held_up()
     while entries(live, switch) != wanted:
-        assert time.monotonic() < deadline, "\n".join(
+        assert time.monotonic() < deadline + held_up.seconds(), "\n".join(
             [*(wanted ^ entries(live, switch)), live.controller.log()[-4000:]]
         )
         time.sleep(0.05)
@@ -107,11 +107,12 @@ def test_a_switch_that_lost_its_whole_table_has_it_back_within_an_interval(live:
     checked(live, LONG_INTERVAL_S)
     live.wait_ready()
     whole, dpid = entries(live, "s2"), live.fabric.dpid("s2")
+    held_up = live.held_up()
     live.fabric.ofctl("del-flows", "s2")
     wait_entries(live, "s2", whole, LONG_INTERVAL_S + LOAD_S)
     at = told(live, dpid)
     assert sorted(at) == sorted(APPS)
-    assert max(at.values()) - min(at.values()) < LOAD_S
+    assert max(at.values()) - min(at.values()) < LOAD_S + held_up.seconds()
     assert_stream_goes_on(live, 1, group)
     live.halt()
 
@@ -147,9 +148,9 @@ def test_links_outlive_the_loss_of_the_entry_that_finds_them(live: Any) -> None:
     assert entries(live, "s3") == whole - {punt}
     wait_entries(live, "s3", whole, INTERVAL_S + LOAD_S)
     assert sorted(told(live, dpid)) == ["discovery"]
-    links, begun_s = live.fabric.switch_link_count(), time.monotonic()
+    links, begun_s, held_up = live.fabric.switch_link_count(), time.monotonic(), live.held_up()
     while heard(live, "s3") < 4 or time.monotonic() < begun_s + MISSED_S:
-        assert time.monotonic() < begun_s + MISSED_S + LOAD_S
+        assert time.monotonic() < begun_s + MISSED_S + LOAD_S + held_up.seconds()
         assert live.controller.show("status")["links"] == links
         time.sleep(0.05)
 

@@ -20,30 +20,33 @@ from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
 from controller.cluster.keys import Keys
 from how_to import blocks, files
-from several_controllers import GROUP, SETTLED_S, Clustered, beside_of, cut_off, follower_name, let_go, vsrt
+from several_controllers import GROUP, SETTLED_S, VERSIONS, Clustered, beside_of, cut_off, follower_name, let_go, vsrt
 
 pytestmark = pytest.mark.emulation
 
 FRAMEWORK = "os-ken"
-UNDER_EVERY_FRAMEWORK = ("test_a_leader_is_killed_while_a_stream_runs_and_a_host_joins",)
+UNDER_EVERY_FRAMEWORK = (
+    "test_a_leader_is_killed_while_a_stream_runs_and_a_host_joins",
+    "test_a_leader_that_ends_hands_over",
+)
 
 
-@pytest.mark.parametrize("protocols", ["OpenFlow13", "OpenFlow10"])
+@pytest.mark.parametrize("versions", VERSIONS)
 def test_a_leader_is_killed_while_a_stream_runs_and_a_host_joins(
-    clustered: Callable[..., Clustered], protocols: str
+    clustered: Callable[..., Clustered], versions: str
 ) -> None:
-    net = clustered(3, protocols=protocols)
+    net = clustered(3, **VERSIONS[versions])
     net.leader.kill()
     net.join("h5")
     net.wait_other_leader()
     net.check_nothing_lost()
 
 
-@pytest.mark.parametrize("protocols", ["OpenFlow13", "OpenFlow10"])
+@pytest.mark.parametrize("versions", VERSIONS)
 def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
-    clustered: Callable[..., Clustered], protocols: str
+    clustered: Callable[..., Clustered], versions: str
 ) -> None:
-    net = clustered(protocols=protocols)
+    net = clustered(**VERSIONS[versions])
     stopped = net.leader.pid
     os.kill(stopped, signal.SIGSTOP)
     net.join("h5")
@@ -57,12 +60,33 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on(
     net.check_nothing_lost()
 
 
-def test_a_leader_that_ends_hands_over(clustered: Callable[..., Clustered]) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [(signal.SIGTERM,), (signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM, signal.SIGINT)],
+    ids=["SIGTERM", "SIGINT", "often"],
+)
+def test_a_leader_that_ends_hands_over(
+    clustered: Callable[..., Clustered], asked: tuple[signal.Signals, ...]
+) -> None:
     net = clustered()
-    net.leader.stop()
+    for number in asked:
+        os.kill(net.leader.pid, number)
     net.join("h5")
+    assert net.leader.wait_ended() == 0
     now = net.wait_other_leader()
     assert f"it handed over to {now.member}" in net.leader.log()
+    net.check_nothing_lost()
+
+
+def test_one_that_begins_anew_ends_where_it_is_asked_to(clustered: Callable[..., Clustered]) -> None:
+    """Not as another process with the number of the one that was asked."""
+    net = clustered()
+    os.kill(net.leader.pid, signal.SIGSTOP)
+    net.wait_other_leader()
+    os.kill(net.leader.pid, signal.SIGCONT)
+    net.leader.wait_log("This controller begins anew as one who follows", SETTLED_S)
+    os.kill(net.leader.pid, signal.SIGTERM)
+    assert net.leader.wait_ended() == 0
     net.check_nothing_lost()
 
 
@@ -110,10 +134,12 @@ def test_a_leader_that_is_cut_off_from_the_store_gives_way(clustered: Callable[.
     net.check_nothing_lost()
 
 
-def test_a_store_that_was_emptied_is_written_anew_by_who_leads(clustered: Callable[..., Clustered]) -> None:
-    net = clustered()
-    drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
-    assert "error" not in query(net.leader.socket, drain)
+@pytest.mark.parametrize("versions", ["OpenFlow13", "mixed"])
+def test_a_store_that_was_emptied_is_written_anew_by_who_leads(
+    clustered: Callable[..., Clustered], versions: str
+) -> None:
+    net = clustered(**VERSIONS[versions])
+    net.order(net.leader, "switch-drain", dpid=net.fabric.dpid("s3"))
     net.cluster.store.empty()
     now = net.cluster.wait_leader(net.before.epoch)
     assert now.incarnation == net.before.incarnation
@@ -184,11 +210,11 @@ def test_operators_see_who_leads_and_hand_over(clustered: Callable[..., Clustere
     assert sorted(found) == ["c1", "c2"]
     assert "leads" in found[net.before.member]
     assert "follows" in found[other]
-    drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
-    refused = query(follower.socket, drain)
+    s3 = net.fabric.dpid("s3")
+    refused = query(follower.socket, {"do": "switch-drain", "dpid": s3})
     assert refused["reason"] == "not-leader"
     assert f"{net.before.member} leads, ask there" in refused["error"]
-    assert "error" not in query(net.leader.socket, drain)
+    net.order(net.leader, "switch-drain", dpid=s3)
     assert vsrt(net.leader, "do", "hand-over", other).strip() == f"the lead is handed over; to {other}"
     assert net.wait_other_leader().member == other
     assert "drained" in vsrt(follower, "show", "switches")

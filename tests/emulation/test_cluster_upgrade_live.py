@@ -18,7 +18,7 @@ from controller.cluster.engine import Committed, PutKey, Transaction
 from controller.cluster.journal import record_version
 from controller.cluster.keys import Keys
 from controller.cluster.versions import RECORDS
-from several_controllers import GROUP, SETTLED_S, Clustered, follower_name, vsrt
+from several_controllers import GROUP, SETTLED_S, Clustered, follower_name
 
 pytestmark = pytest.mark.emulation
 
@@ -36,8 +36,7 @@ def test_controllers_are_upgraded_one_after_the_other(clustered: Callable[..., C
     other = follower_name(net)
     assert versions(net) == {RECORDS - 1}
     upgrade(net, other, tmp_path)
-    vsrt(net.leader, "do", "hand-over", other)
-    now = net.wait_other_leader()
+    now = net.wait_leads(other)
     net.join("h5")
     net.cluster.wait_journal(lambda keys: f"heard/{GROUP}/{net.fabric.dpid('s3')}" in keys)
     assert versions(net) == {RECORDS - 1}
@@ -67,8 +66,7 @@ def test_one_of_a_version_before_that_comes_back_is_written_what_it_reads(
     with closing(net.cluster.store.engine()) as engine:
         of_later = PutKey(key, value_of(net, key).removesuffix("}") + ',"later":{"of":[7]}}')
         assert type(engine.ask(Transaction((), (of_later,)))) is Committed
-    vsrt(net.leader, "do", "hand-over", other)
-    net.wait_other_leader()
+    net.wait_leads(other)
     net.wait_group(net.cluster.members[other], "members", 2)
     net.cluster.members[other].wait_log("fields that this version does not know (heard: later)", SETTLED_S)
     net.join("h6")

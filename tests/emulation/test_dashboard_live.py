@@ -22,7 +22,7 @@ TOKEN = "correct-horse-battery-staple"
 PORT = 18481
 URL = f"http://127.0.0.1:{PORT}"
 GROUP = "239.1.1.1"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_fabric_is_shown_as_it_is(controller: ControllerProcess, fabric: Emu
     assert history["metric"] == "rx_bps"
     assert all(point["time_s"] > 1e9 for point in history["points"])
     assert get("policy")["text"].startswith("version: 1")
-    assert httpx.get(URL, trust_env=False).headers["content-type"].startswith("text/html")
+    assert httpx.get(URL, trust_env=False, timeout=WAIT_S).headers["content-type"].startswith("text/html")
 
 
 def test_a_join_is_streamed_and_a_drain_moves_the_tree(controller: ControllerProcess, fabric: EmulatedFabric) -> None:
@@ -122,7 +122,7 @@ def test_a_join_is_streamed_and_a_drain_moves_the_tree(controller: ControllerPro
     spines = {fabric.dpid("s3"), fabric.dpid("s4")}
     (used,) = before & spines
     good = {"Authorization": f"Bearer {TOKEN}"}
-    refused = httpx.put(f"{URL}/api/v1/switches/{used}/drain", trust_env=False)
+    refused = httpx.put(f"{URL}/api/v1/switches/{used}/drain", trust_env=False, timeout=WAIT_S)
     assert refused.status_code == 401
     answer = httpx.put(f"{URL}/api/v1/switches/{used}/drain", headers=good, trust_env=False, timeout=WAIT_S)
     assert (answer.status_code, answer.json()["drained"]) == (200, True)

@@ -17,7 +17,7 @@ from topology.graph import Graph
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 APPS = ("multicast", "unicast", "monitor")
-SETTLED_S = 30.0
+SETTLED_S = 60.0
 LASTING_S = 3.0
 """What lasts so long is an alarm in whichever order the apps are told of it."""
 

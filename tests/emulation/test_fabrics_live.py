@@ -93,7 +93,7 @@ def test_hosts_of_two_fabrics_reach_each_other_only_by_a_cable(halves: Any, unan
     assert unanswered(halves, across) == across
     halves.fabric.link_up(*BETWEEN)
     halves.wait_ready(links=3, fabrics=1)
-    assert unanswered(halves, within + across) == []
+    assert unanswered(halves, within + across, rounds=5) == []
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_one_mac_address_is_a_host_in_each_fabric_until_a_cable_joins_them(
     halves.controller.wait_log("mac-in-both-fabrics")
     halves.halt()
     halves.assert_all_received(1, "one")
-    assert answers("h1")
+    wait(lambda: answers("h1"))
 
 
 ROUTED = """\

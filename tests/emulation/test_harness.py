@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -132,6 +133,23 @@ def test_what_the_machine_loses_is_told_apart_from_what_switches_lose(
     received = fabric.settled()[f"h2 {GROUP}"]["streams"]["2:1"]["received"]
     assert received > 0
     assert 0 < sent - received <= fabric.overruns() <= sent - received + 20  # hosts send a little by themselves
+
+
+def test_packets_that_switches_have_not_taken_in_are_waited_for(
+    start_fabric: Start, make_star: Callable[..., Graph]
+) -> None:
+    fabric = start_fabric(make_star(2), controller_port=None)
+    flood(fabric)
+    fabric.join("h2", GROUP)
+    fabric.open_stream(1, "h1", GROUP, 1e6)
+    assert send(fabric, 0, 0.3) == tally(fabric, f"h2 {GROUP}", 0)["received"]
+    os.kill(fabric.ovs.vswitchd_pid, signal.SIGSTOP)
+    going_on = Timer(1.0, os.kill, (fabric.ovs.vswitchd_pid, signal.SIGCONT))
+    going_on.start()
+    try:
+        assert send(fabric, 1, 0.3) == tally(fabric, f"h2 {GROUP}", 1)["received"] > 0
+    finally:
+        going_on.join()
 
 
 def test_what_forwards_and_measures_goes_before_all_else_on_the_machine(

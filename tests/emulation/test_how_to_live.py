@@ -76,6 +76,7 @@ def test_an_open_fabric_gets_a_strict_policy(reader: Reader, fabric: EmulatedFab
             reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
 
     reader.run(start)
+    assert "no file" in reader.run(staged)
     wait_fabric(reader, fabric)
     fabric.announce()
     at_hosts(listens)
@@ -93,6 +94,8 @@ def test_an_open_fabric_gets_a_strict_policy(reader: Reader, fabric: EmulatedFab
     wait(lambda: "alike" in (told := reader.run(staged)) and "14" in told)  # those who are there are judged too
     at_hosts(outsider)
     wait(lambda: "10.0.0.7" in reader.run(staged))
+    page = "curl --silent --fail --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:8181/api/v1/staged"
+    wait(lambda: '"ip":"10.0.0.7"' in reader.run(page))
     assert sum(len(group["members"]) for group in reader.ask({"show": "groups"})) == 11
     reader.run(put)
     at_hosts(later)
@@ -130,7 +133,7 @@ def test_feeds_are_given_their_addresses(reader: Reader, fabric: EmulatedFabric)
 
 def test_a_workflow_is_run(reader: Reader, fabric: EmulatedFabric) -> None:
     write_files(reader, "run-a-workflow.md")
-    start, before, do, resume, refused = blocks("run-a-workflow.md")
+    start, before, do, resume, at_one, refused = blocks("run-a-workflow.md")
     reader.run(start)
     wait_fabric(reader, fabric)
     fabric.announce()
@@ -142,6 +145,9 @@ def test_a_workflow_is_run(reader: Reader, fabric: EmulatedFabric) -> None:
     assert sum(" core " in line and line.endswith("work=planned") for line in told.splitlines()) == 4
     assert told.count("static-member-add") == 2
     assert "7 of 7 items are done" in reader.run(resume)
+    told = reader.run(at_one)
+    assert "5 of 5 items are done" in told
+    assert sum(" trunk " in line and line.endswith("work=today") for line in told.splitlines()) == 4
     assert "refused, and nothing is done" in reader.run(refused)
     assert not any(switch["drained"] for switch in json.loads(reader.run("vsrt show switches --json")))
 
@@ -267,7 +273,7 @@ def test_a_feed_is_marked(reader: Reader, fabric: EmulatedFabric) -> None:
 
 def test_a_hot_group_gets_more_paths(reader: Reader, fabric: EmulatedFabric) -> None:
     write_files(reader, "more-paths.md")
-    start, see, follow, why, by_hand = blocks("more-paths.md")
+    start, see, follow, why, by_hand, divide, _ = blocks("more-paths.md")
     (traffic_of_hosts,) = filter(None, map(typed, blocks("more-paths.md", "text")))
 
     def group() -> Any:
@@ -295,6 +301,10 @@ def test_a_hot_group_gets_more_paths(reader: Reader, fabric: EmulatedFabric) -> 
     told = reader.run(by_hand)
     assert f"aliases from now: {before + 1}" in told
     assert "gives an alias back" in told
+    reader.run(divide)
+    wait(lambda: all(sender["divided"] for sender in group()["senders"]) and len(group()["aliases"]) == 1)
+    assert " parts of flows " in reader.run(see)
+    assert group()["flow_parts"] + sum(alias["flow_parts"] for alias in group()["aliases"]) == 32
 
 
 def test_a_fabric_has_more_groups_than_its_tables_hold(reader: Reader, fabric: EmulatedFabric) -> None:

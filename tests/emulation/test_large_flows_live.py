@@ -115,7 +115,7 @@ def test_the_second_of_two_flows_on_a_link_goes_elsewhere_until_it_ends(edge: Ed
         def both_carry() -> bool:
             return all(sent - before[port_no] > 100_000 for port_no, sent in edge.sent_bytes().items())
 
-        edge.controller.wait_for(both_carry, "each uplink carries a flow", 20.0)
+        edge.controller.wait_for(both_carry, "each uplink carries a flow", 60.0)
         told = query(edge.controller.socket, {"changes": {"events": 0}})["sections"]["events"]
         events = [event for section in told.values() for event in section["put"].values()]
         (placed, *_) = [event for event in events if event["kind"] == "large-flow"]

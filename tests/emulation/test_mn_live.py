@@ -21,10 +21,10 @@ MN = Path(sys.executable).with_name("mn")
 
 SCRIPT = """\
 pingall
-h2 iperf -s -u -B 239.1.1.1 -t 3 > {directory}/h2 2>&1 &
-h9 iperf -s -u -B 239.1.1.1 -t 3 > {directory}/h9 2>&1 &
-h5 iperf -s -u -B 239.9.9.9 -t 3 > {directory}/h5 2>&1 &
-h1 sleep 1; iperf -c 239.1.1.1 -u -b 2M -t 1 -T 32; sleep 2
+h2 iperf -s -u -B 239.1.1.1 -t 60 > {directory}/h2 2>&1 &
+h9 iperf -s -u -B 239.1.1.1 -t 60 > {directory}/h9 2>&1 &
+h5 iperf -s -u -B 239.9.9.9 -t 60 > {directory}/h5 2>&1 &
+h1 sleep 2; iperf -c 239.1.1.1 -u -b 2M -t 1 -T 32; sleep 4
 """
 
 

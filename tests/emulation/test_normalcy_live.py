@@ -79,17 +79,17 @@ def is_learnt(series: dict[str, Any] | None) -> bool:
 def test_a_port_that_carries_what_it_never_did_is_told_and_told_again_when_that_is_over(
     watched: Watched, capsys: pytest.CaptureFixture[str]
 ):
-    watched.controller.wait_for(lambda: is_learnt(watched.series("rx_bytes_per_s", capsys)), "a day is learnt", 70.0)
+    watched.controller.wait_for(lambda: is_learnt(watched.series("rx_bytes_per_s", capsys)), "a day is learnt", 120.0)
     place = (watched.dpid, watched.port_no)
     assert ("raised", *place) not in watched.told()
     address = watched.fabric.address("h2")
     watched.fabric.run_on("h1", "ping", "-q", "-i", "0.002", "-w", "6", "-s", "1200", address)
-    watched.controller.wait_for(lambda: ("raised", *place) in watched.told(), "the port is told", 10.0)
-    watched.controller.wait_for(lambda: ("cleared", *place) in watched.told(), "it is over", 15.0)
+    watched.controller.wait_for(lambda: ("raised", *place) in watched.told(), "the port is told", 60.0)
+    watched.controller.wait_for(lambda: ("cleared", *place) in watched.told(), "it is over", 60.0)
 
 
 def test_bounds_outlast_a_restart(watched: Watched, capsys: pytest.CaptureFixture[str]):
     watched.controller.restart()
-    watched.controller.wait_for(watched.controller.socket.exists, "the controller answers", 10.0)
-    learnt = watched.controller.wait_for(lambda: watched.series("rx_bytes_per_s", capsys), "the port is known", 15.0)
+    watched.controller.wait_for(watched.controller.socket.exists, "the controller answers", 60.0)
+    learnt = watched.controller.wait_for(lambda: watched.series("rx_bytes_per_s", capsys), "the port is known", 60.0)
     assert learnt["learnt_pct"] >= 90

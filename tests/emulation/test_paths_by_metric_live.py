@@ -72,7 +72,7 @@ def test_fewer_paths_to_hosts_go_by_a_port_that_is_busy_and_all_hosts_are_reache
     fabric, controller = uplinks.fabric, uplinks.controller
     labels = 2 * (len({near for host in fabric.graph.hosts() for near in fabric.graph.neighbours(host)}) - 1)
     before = controller.wait_for(
-        lambda: found if (found := uplinks.labels()).total() == labels else None, "all switches are reached", 20.0
+        lambda: found if (found := uplinks.labels()).total() == labels else None, "all switches are reached", 60.0
     )
     assert sorted(before.values()) == [labels // 2] * 2, "idle ports are taken alike"
     words = ["iperf", "-u", "-c", GROUP, "-T", "8", "-b", str(int(RATE_BPS)), "-l", "1200", "-t", "600"]
@@ -85,10 +85,9 @@ def test_fewer_paths_to_hosts_go_by_a_port_that_is_busy_and_all_hosts_are_reache
             lambda: found if max((found := uplinks.told_pct()).values()) >= BUSY_PCT else None, "it is told", 120.0
         )
         busy = max(told, key=lambda port: told[port])
-        after = controller.wait_for(
-            lambda: found if (found := uplinks.labels())[busy] < before[busy] else None, "paths leave it", 20.0
-        )
-        assert after[busy] <= labels * (1 - BUSY_PCT / 100), "as often as it has room, beside one that is idle"
+        # As often as it has room, beside one that is idle; a path is a change of its own.
+        most = labels * (1 - BUSY_PCT / 100)
+        controller.wait_for(lambda: uplinks.labels()[busy] <= most, "paths leave it", 60.0)
     controller.wait_until("status", lambda answer: answer["in_sync"])
     assert uplinks.labels().total() == labels
     for target in ("h5", "h9", "h13", "h16"):

@@ -14,7 +14,7 @@ from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
 
-RATE_BPS = 10e6  # 1,000 packets/s
+RATE_BPS, PACKETS_PER_S = 10e6, 1000
 ALLOW_ALL = "version: 1\ndefault: allow\n"
 WITHOUT_H3 = """\
 version: 1
@@ -45,13 +45,15 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     start_stream(live, group, "h3")
     link = live.tree(group)[0]
     live.fabric.send(1)
+    held_up = live.held_up()
     live.fabric.link_down(*link)
     live.wait_ready(links=3)
     live.halt()
     assert link not in live.tree(group)
     sent, received, duplicates = live.counts(1, f"h3 {group}")
     assert duplicates == 0
-    assert sent - received < 1000  # a second's worth; the median is in docs/benchmarks.md
+    # A second's worth; the median is in docs/benchmarks.md.
+    assert sent - received < (1 + held_up.seconds()) * PACKETS_PER_S
     live.send(2, 0.5)
     live.assert_all_received(2, f"h3 {group}")
     live.fabric.link_up(*link)
@@ -65,6 +67,7 @@ def test_what_fails_in_silence_costs_less_than_three_seconds(live: Any, group: s
     """Every port keeps its carrier; a switch that dies takes its connection along."""
     middle = start_stream(live, group, "h3")
     live.fabric.send(1)
+    held_up = live.held_up()
     if failure == "switch":
         live.fabric.kill_switch(middle)
     else:
@@ -79,7 +82,7 @@ def test_what_fails_in_silence_costs_less_than_three_seconds(live: Any, group: s
     sent, received, duplicates = live.counts(1, f"h3 {group}")
     print(failure, sent - received, "lost of", sent)
     assert duplicates == 0
-    assert 0 < sent - received < 3000
+    assert 0 < sent - received < (3 + held_up.seconds()) * PACKETS_PER_S
     live.send(2, 0.5)
     live.assert_all_received(2, f"h3 {group}")
 
@@ -178,6 +181,7 @@ def test_a_switch_vanishes_amid_a_hundred_joins(live: Any, group: str) -> None:
     more = [f"{stem}.{number}" for number in range(2, 52)]
     for number, other in enumerate(more):
         if number == len(more) // 2:
+            held_up = live.held_up()
             live.fabric.switch_down(middle)
         for host in ("h3", "h4"):
             live.fabric.join(host, other)
@@ -192,7 +196,7 @@ def test_a_switch_vanishes_amid_a_hundred_joins(live: Any, group: str) -> None:
     live.assert_all_received(1, f"h2 {group}")
     sent, received, duplicates = live.counts(1, f"h3 {group}")
     assert duplicates == 0
-    assert sent - received < 1000
+    assert sent - received < (1 + held_up.seconds()) * PACKETS_PER_S
     live.stream(2, "h1", more[-1])
     live.send(2, 0.3, 2)
     live.assert_all_received(2, f"h3 {more[-1]}", f"h4 {more[-1]}", stream=2)

@@ -7,6 +7,7 @@ second after it is asked, and a monitor asks one at a time. Beside that three mo
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -29,15 +30,22 @@ from apps.simulated_fabric.switch import Service
 from controller.cluster.keys import Keys
 from controller.cluster.share_records import read_manager, read_share
 from etcd_server import etcd_program
+from patience import HeldUp
 from topology.graph import Graph, NodeKind
 
-pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+pytestmark = pytest.mark.emulation
 
 FABRIC = "scaled"
 NAMES = ("m1", "m2", "m3", "m4")
 SWITCHES = 12
 READING_S, POLL_S, INTERVAL_S = 0.325, 3, 9
 """Twice as many switches keep three monitors busy for 87 % of the time, which is more than the 85 % of the rule."""
+
+ARRIVAL_S = POLL_S / 2
+"""Between two switches that come: a monitor that has several at once, before all share them, is late by these."""
+
+UNNOTICED_S = 1.0
+"""What monitors, switches and store may be kept waiting for a processor, all together, without a poll being late."""
 
 PATIENCE_S = 120.0
 LOOK_S = 0.1
@@ -76,7 +84,7 @@ class SwitchesOfMonitor(threading.Thread):
                 is_doubled = self.doubled
                 for dpid in range(SWITCHES + 1, 2 * SWITCHES + 1):
                     (self._fabric.revive if is_doubled else self._fabric.kill)(dpid)
-                    self._fabric.run_for(READING_S)
+                    self._fabric.run_for(ARRIVAL_S if is_doubled else READING_S)
             self._fabric.run_for(LOOK_S)
         self._fabric.close()
 
@@ -182,10 +190,16 @@ def test_a_fabric_that_doubles_has_its_advice_before_the_first_poll_is_skipped(
     pool_with: Callable[[str], ScaledPool],
 ) -> None:
     pool = pool_with(f"scaling: {{{{mode: advise, {SCALING}}}}}\n")
-    quiet = pool.wait(lambda: [each for each in pool.known() if each["slo"] == "met"], "an interval is quiet")[-1]
-    assert (quiet["wanted"], quiet["scarcest"]) == (3, "places for requests")
-    assert quiet["load"] == pytest.approx(SWITCHES * READING_S / POLL_S, rel=0.25)
+    load = pytest.approx(SWITCHES * READING_S / POLL_S, rel=0.25)
+
+    def quiet_ones() -> list[dict[str, Any]]:
+        """Return intervals that were as the switches make them, not as a machine that keeps monitors waiting does."""
+        wanted = {"slo": "met", "wanted": 3, "scarcest": "places for requests"}
+        return [each for each in pool.known() if wanted.items() <= each.items() and each["load"] == load]
+
+    quiet = pool.wait(quiet_ones, "an interval is quiet")[-1]
     assert "yesterday" in {each["learner"] for each in quiet["learners"]}
+    held_up = HeldUp(os.getpid())
     pool.double()
 
     def advised() -> list[dict[str, Any]]:
@@ -194,7 +208,8 @@ def test_a_fabric_that_doubles_has_its_advice_before_the_first_poll_is_skipped(
     first = pool.wait(advised, "it is advised that there be more")[0]
     assert (first["monitors"], first["wanted"], first["is_ordered"]) == (3, 4, False)
     until = [each for each in pool.intervals() if quiet["interval"] < each["interval"] <= first["interval"]]
-    assert [each["skipped"] for each in until] == [0] * len(until)
+    late_s = max(0.0, held_up.seconds() - UNNOTICED_S)
+    assert sum(each["skipped"] for each in until) <= late_s * 2 * SWITCHES / POLL_S
     pool.wait(lambda: any(each["wanted"] == 4 for each in pool.intervals("m2") if each["wanted"]), "all show it")
     assert pool.asked() == []
 

@@ -23,7 +23,7 @@ BRIDGE = "foreign"
 TORS = ("s1", "s2")
 FRAMES_COUNT = 20
 QUIET_S = 1.0
-FOUND_S = 10
+FOUND_S = 25
 """In which time a host that moved in silence is found: a packet to it has it looked for, once a second."""
 
 

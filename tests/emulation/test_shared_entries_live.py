@@ -56,20 +56,20 @@ def wait_until(live: Any, wanted: tuple[int, int]) -> None:
         time.sleep(0.3)
 
 
-def wait_members(live: Any, names: set[str]) -> None:
+def wait_members(live: Any, names: set[str], groups: int = GROUPS) -> None:
     wanted = {live.mac(name) for name in names}
     live.controller.wait_until(
         "groups",
-        lambda groups: sum({member["mac"] for member in found["members"]} == wanted for found in groups) == GROUPS,
+        lambda known: sum({member["mac"] for member in found["members"]} == wanted for found in known) == groups,
         timeout_s=60,
     )
     live.wait_ready()
 
 
-def assert_all_arrived(live: Any, phases: range, names: tuple[str, ...]) -> None:
+def assert_all_arrived(live: Any, phases: range, names: tuple[str, ...], groups: int = GROUPS) -> None:
     sent, seen = live.fabric.sent(), live.fabric.settled()
     missed = {}
-    for number in range(GROUPS):
+    for number in range(groups):
         for phase in phases:
             wanted = sent[str(number)]["phases"][str(phase)]["sent"]
             for name in names:

@@ -63,8 +63,11 @@ def test_tenants_have_what_they_are_entitled_to(live: Any) -> None:
     )
     phases = {1: list(streams["backup"])}
     live.send(1, 3.0, *phases[1])
-    alone = {each["tenant"]: each["entries"] for each in fullest(live)["tenants"]}
-    assert alone == {"backup": 30}
+
+    def alone() -> dict[str, int]:
+        return {each["tenant"]: each["entries"] for each in fullest(live)["tenants"]}
+
+    live.controller.wait_until("status", lambda _: alone() == {"backup": 30})
     tenants: dict[str, dict[str, Any]] = {}
     while not are_as_entitled(tenants) and len(phases) < MOST_PHASES:
         phase = len(phases) + 1

@@ -24,7 +24,7 @@ from how_to import blocks
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 PORT = 6653
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 GUIDE, WHERE = "encrypt-openflow.md", "/etc/vsrt"
 BRIDGES = ("tls1", "tls2")
 DPIDS = (0x11, 0x12)

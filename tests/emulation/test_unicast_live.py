@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
 from itertools import permutations
 from typing import Any
 
@@ -112,21 +113,28 @@ def test_packets_leave_a_drained_switch_and_come_back_without_loss(live: Any, un
     assert unanswered(live, list(permutations(live.fabric.graph.hosts(), 2))) == []
     middle = next(switch for switch in ("s3", "s4") if leads_to(live, "s1", switch))
     drain = {"dpid": live.fabric.dpid(middle)}
-    with ThreadPoolExecutor(2) as pool:
-        pings = [
-            pool.submit(live.fabric.run_on, one, "ping", "-n", "-q", "-i", "0.01", "-c", "400", "-W", "2", address)
-            for one, address in (("h1", live.fabric.address("h3")), ("h4", live.fabric.address("h2")))
-        ]
+    pings = []
+    for one, other in (("h1", "h3"), ("h4", "h2")):
+        command = ["mnexec", "-a", str(live.fabric.pid(one)), "ping", "-n", "-q", "-i", "0.01"]
+        pings.append(subprocess.Popen([*command, live.fabric.address(other)], stdout=subprocess.PIPE, text=True))
+    try:
         query(live.controller.socket, {"do": "switch-drain", **drain})
         live.controller.wait_until(
             "status", lambda _: not (leads_to(live, "s1", middle) or leads_to(live, "s2", middle))
         )
-        assert not all(ping.done() for ping in pings)
         query(live.controller.socket, {"do": "switch-undrain", **drain})
         live.controller.wait_until("status", lambda _: leads_to(live, "s1", middle))
-        told = [ping.result() for ping in pings]
-    assert all("400 packets transmitted, 400 received, 0% packet loss" in text for text in told), told
-    assert not any("duplicates" in text for text in told), told
+        live.wait_ready()
+    finally:
+        for ping in pings:
+            ping.send_signal(signal.SIGINT)
+        told = [ping.communicate()[0] for ping in pings]
+    for text in told:
+        found = re.search(r"(\d+) packets transmitted, (\d+) received, ", text)
+        assert found is not None, text
+        sent, received = map(int, found.groups())
+        assert sent > 0 and sent - received <= 1, "the last one may be under way"
+        assert "duplicates" not in text, text
 
 
 def known_addresses(live: Any) -> set[str]:

@@ -5,13 +5,17 @@ mypy looks at all of them, and finds what they call and is no longer there.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from required import leave_out
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -38,7 +42,7 @@ STARTED = (
     "normalcy_live.py cost --series 5 --minutes 3",
     "overcommit_joins.py --rounds 1 --per-round 5",
     "overcommit_shares.py --draws 1 --table 50",
-    "overcommit_covers.py --topology fattree --groups 60 --seeds 1",
+    "overcommit_covers.py --topology fattree --groups 60 --seeds 1 --channels 2",
     "overcommit_sharing.py --topology fattree --groups 20 --seeds 1",
     "performance_rates.py --ports 100 --memory-ports 100 --repeats 1",
     "repair_edits.py --groups 10 --rounds 1",
@@ -69,13 +73,23 @@ def test_it_prints_figures(line: str):
     assert NOT_A_FIGURE.findall(done.stdout) == []
 
 
+def test_reads_of_a_mounted_controller_are_timed():
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists() or find_spec("mfusepy") is None:
+        leave_out("needs root, /dev/fuse and the package mfusepy")
+    done = run("mounted_reads.py --switches 4 --reads 20 --repeats 1")
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stdout.splitlines() if line.startswith(("| mounted: ", "| tmpfs: "))]
+    assert len(told) == 4, done.stdout
+    assert all(FIGURE.search(line) for line in told)
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("allocation.py --samples 100", "--samples: at least 2 polls of 10000 ports are averaged"),
         (
             "probes.py cost --rows firings",
-            "--rows: 'firings' is none of nothing, attached, overload, exactness, core, firing",
+            "--rows: 'firings' is none of nothing, attached, overload, exactness, after, core, bytecodes, firing",
         ),
         ("normalcy_live.py quality --days 2", "--days: faults begin after 14 days, so at least 17 are needed"),
     ],

@@ -1,4 +1,4 @@
-"""A setting of the machine that emulations beside each other want larger."""
+"""A setting of the machine that emulations beside each other want larger, and what is lost although it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.emulation.buffers import raised
+from apps.emulation.buffers import OverrunTotal, raised
 
 
 @pytest.fixture
@@ -46,3 +46,12 @@ def test_what_was_killed_is_restored_by_the_next(setting: Path, tmp_path: Path) 
     with raised(setting, 1000, tmp_path):
         assert setting.read_text() == "1000"
     assert setting.read_text() == "200\n"
+
+
+def test_what_a_port_has_lost_stays_lost_when_the_port_goes() -> None:
+    total = OverrunTotal()
+    assert total.add({}) == 0
+    assert total.add({"s1-eth1": 3, "s2-eth1": 1}) == 4
+    assert total.add({"s2-eth1": 2}) == 5, "a port has gone"
+    assert total.add({"s1-eth1": 2, "s2-eth1": 2}) == 7, "it is back, with another socket"
+    assert total.add({"s1-eth1": 4, "s2-eth1": 2}) == 9
