@@ -10,24 +10,16 @@ storms one after the other, of which each turn has one; `again` compares the sto
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from controllers import OPEN_POLICY, controller
 from fabric_simulator.process import cpu_s
 from measure import Measurement, report
+from played_storms import TIMEOUT_S, StormBench
 
 from apps.emulation.controller import ControllerProcess
-from apps.simulated_fabric.fabric import SimulatedFabric
-from apps.simulated_fabric.hosts import SimulatedHosts
 from apps.status_client import query
-from apps.storm.player import StormPlayer
-from apps.storm.switches import storm_switches
-from controller.storm.plan import StormOrder, StormShape, plan_storm
-
-SWITCHES, SPINES, PORTS, GROUPS = 4, 2, 24, 200
-JOINS_PER_S = 250.0
-TIMEOUT_S = 60.0
 
 
 def main() -> int:
@@ -38,8 +30,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    with controller(args.controller, OPEN_POLICY) as process:
-        turns = _turns(process, args.joins, args.runs)
+    with ExitStack() as stack:
+        turns = _turns(StormBench(stack, args.controller), args.joins, args.runs)
     without, with_one, again = ([turn[at] for turn in turns] for at in range(3))
     measurements = [
         Measurement("a join without a profile", "ms", without),
@@ -55,38 +47,30 @@ def main() -> int:
     return 0
 
 
-def _turns(process: ControllerProcess, joins: int, runs: int) -> list[tuple[float, float, float]]:
-    fabric = SimulatedFabric(storm_switches(SWITCHES, SPINES, PORTS), ("127.0.0.1", process.port))
-    try:
-        player = StormPlayer(fabric, SimulatedHosts(fabric), GROUPS, lambda *_told: None)
-        player.settle(TIMEOUT_S)
-        _storm(process, player, joins, 0)
-        found = []
-        for run in range(runs):
-            without_ms = _storm(process, player, joins, run)
-            _ask(process, {"do": "profile-start", "name": f"run-{run}", "for_s": 3600})
-            with_ms = _storm(process, player, joins, run)
-            ended = _ask(process, {"do": "profile-stop"})
-            done = {each["operation"]: each["count"] for each in ended["operations"]}
-            if done.get("join") != joins:
-                raise SystemExit(f"the profile has {done.get('join')} joins of {joins}")
-            Path(ended["path"]).unlink()
-            found.append((without_ms, with_ms, _storm(process, player, joins, run)))
-        return found
-    finally:
-        fabric.close()
+def _turns(bench: StormBench, joins: int, runs: int) -> list[tuple[float, float, float]]:
+    process = bench.process
+    bench.settle()
+    _join_ms(bench, joins, 0)
+    found = []
+    for run in range(runs):
+        without_ms = _join_ms(bench, joins, run)
+        _ask(process, {"do": "profile-start", "name": f"run-{run}", "for_s": 3600})
+        with_ms = _join_ms(bench, joins, run)
+        ended = _ask(process, {"do": "profile-stop"})
+        done = {each["operation"]: each["count"] for each in ended["operations"]}
+        if done.get("join") != joins:
+            raise SystemExit(f"the profile has {done.get('join')} joins of {joins}")
+        Path(ended["path"]).unlink()
+        found.append((without_ms, with_ms, _join_ms(bench, joins, run)))
+    return found
 
 
-def _storm(process: ControllerProcess, player: StormPlayer, joins: int, seed: int) -> float:
+def _join_ms(bench: StormBench, joins: int, seed: int) -> float:
     """Return the milliseconds of processor time that the controller took for a join of a storm."""
-    sigma_s = joins / JOINS_PER_S / 6
-    order = StormOrder(joins, sigma_s, StormShape.UNIFORM)
-    before_s = cpu_s(process.pid)
-    states = player.join(plan_storm(order, SWITCHES * PORTS, GROUPS, seed), 10, 1.0)
-    took_s = cpu_s(process.pid) - before_s
-    if any(state.done_s is None for state in states):
-        raise SystemExit("a host was not served")
-    player.leave_all()
+    before_s = cpu_s(bench.process.pid)
+    bench.join(joins, seed)
+    took_s = cpu_s(bench.process.pid) - before_s
+    bench.leave_all()
     return 1000 * took_s / joins
 
 
