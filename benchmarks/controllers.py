@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.free_ports import free_port
 
 OPEN_POLICY = """version: 1
 rules: [{name: all, groups: [224.0.0.0/4, "ff00::/8"], role: any, hosts: [any], action: allow}]
@@ -20,12 +20,6 @@ limits: {groups_per_port: 65536, hosts_per_port: 65536, reports_per_second_per_p
 
 IGMPLIB = "ryu.app.simple_switch_igmp_13"
 CONTROLLERS = ("vsrt", "vsrt-os-ken", "igmplib")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

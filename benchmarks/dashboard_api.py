@@ -25,11 +25,12 @@ from typing import Any, NamedTuple
 
 import httpx
 from control_plane import _address, _group, _mac
-from controllers import OPEN_POLICY, free_port
+from controllers import OPEN_POLICY
 from fabric_simulator.process import cpu_s
 from measure import Measurement, percentile, report
 
 from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric.lone import LoneSwitch, punted
 from apps.simulated_fabric.messages import FLOW_MOD
 from controller.wire.addresses import format_ip

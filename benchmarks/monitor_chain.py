@@ -20,12 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from control_plane import _address, _group, _mac
-from controllers import OPEN_POLICY, free_port
+from controllers import OPEN_POLICY
 from fabric_simulator.process import cpu_s
 from measure import Measurement, names_of, report
 from serve_fabric import served_switches
 
 from apps.emulation.controller import ControllerProcess, listening
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric.lone import LoneSwitch, punted
 from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query

@@ -22,11 +22,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TypeAlias
 
-from controllers import OPEN_POLICY, free_port
+from controllers import OPEN_POLICY
 from fabric_simulator.run import LiveRun, PolicyText, group_address
 from measure import Measurement, report
 
 from apps.emulation.controller import ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric import messages
 from apps.simulated_fabric.fabric import SimulatedFabric
 from apps.simulated_fabric.frames import LLDP

@@ -16,7 +16,7 @@ from hypothesis.internal.conjecture import providers
 from fewer_examples import divide_examples
 from lanes import COMPUTING, WAITING, Lanes, give_way
 from required import is_all_required
-from second_tries import let_try_again
+from second_tries import CHILDREN, let_try_again
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
 # Constants that Hypothesis reads out of the modules loaded so far would depend on the tests that ran before.
@@ -75,7 +75,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let what holds no packets against the clock give way to what does."""
+    """Let what holds no packets against the clock give way to what does; note where a module begins."""
+    CHILDREN.begin(item.path)
     give_way(0 if _counts_packets(item) else WAITING if _is_live(item) else COMPUTING)
     return (yield)
 
@@ -100,12 +101,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"--examples-divisor: {divisor} is not 1 or more")
     if divisor != 1:
         divide_examples(items, divisor)
-    live = [item for item in items if _is_live(item)]
-    let_try_again(live)
+    let_try_again(items)
     hindrance = _emulation_hindrance()
     if hindrance is None or is_all_required():
         return
-    for item in live:
+    for item in filter(_is_live, items):
         item.add_marker(pytest.mark.skip(reason=hindrance))
 
 

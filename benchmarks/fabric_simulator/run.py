@@ -12,9 +12,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from controllers import OPEN_POLICY, free_port
+from controllers import OPEN_POLICY
 
 from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric.fabric import SimulatedFabric
 from apps.simulated_fabric.hosts import SimulatedHost, SimulatedHosts
 from apps.simulated_fabric.watch import SwitchWatch

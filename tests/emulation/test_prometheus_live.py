@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +19,7 @@ import pytest
 
 from apps.emulation import processes
 from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.free_ports import free_port
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.exporters.metrics import FAMILIES
 from apps.exporters.prometheus_sink import PrometheusSink
@@ -82,11 +82,6 @@ class Fabric:
             rows, at, at, np.ones((n, COUNTER_COUNT)), np.full((n, 2), 50.0), none.astype(np.uint8), none, none
         )
         self.sink.write(RatedSamples(Samples(rows, at, at, counters), rates))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 class Prometheus:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
 from apps.cluster.etcd import Access, EtcdEngine
+from apps.emulation.free_ports import free_port
 from controller.cluster.engine import ReadPage, Silent
 from patience import wait_until
 from required import leave_out
@@ -24,14 +24,6 @@ def etcd_program() -> str:
     if found is None:
         leave_out("etcd (Debian package etcd-server) is not installed")
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(server.getsockname()[1]) for server in sockets]
-    for server in sockets:
-        server.close()
-    return ports
 
 
 class EtcdServer:
@@ -52,7 +44,7 @@ class EtcdServer:
 
     def launch(self) -> EtcdServer:
         """Take free ports and run, without waiting for an answer."""
-        self._ports = _free_ports(2)
+        self._ports = [free_port(), free_port()]
         peer = f"http://127.0.0.1:{self._ports[1]}"
         addresses = ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
         peers = ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]

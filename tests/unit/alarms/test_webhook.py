@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from alarm_receiver import Receiver
+from apps.emulation.free_ports import free_port
 from apps.webhook import QUEUE_BOUND, WebhookPoster
 from controller.config import PolicyInvalid, load_policy
 from controller.config.alarm_settings import Webhook
@@ -89,9 +88,7 @@ def test_a_refusal_and_a_redirect_are_not_tried_again(
 
 
 def test_a_dead_server_is_told_of_and_given_up(poster: Callable[..., WebhookPoster]) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    found = poster(f"http://127.0.0.1:{port}/", attempts=1)
+    found = poster(f"http://127.0.0.1:{free_port()}/", attempts=1)
     found.put(ALARM)
     until(lambda: found.failed_count == 1)
     assert found.fault is not None

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from apps.cli.main import main
+from apps.emulation.free_ports import free_port
 from certificates import Authority
 from patience import Patience, end_of, wait_until
 
@@ -122,8 +123,7 @@ def test_ryu_manager_ends_where_the_port_is_in_use(tmp_path: Path, app: str) -> 
 )
 def test_a_file_that_cannot_be_made_is_told(tmp_path: Path, variable: str, message: str) -> None:
     path = f"{__file__}/x"
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     done = subprocess.run(
         [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(port), "multicast"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path), variable: path},
@@ -138,8 +138,7 @@ def test_a_file_that_cannot_be_made_is_told(tmp_path: Path, variable: str, messa
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_when_told_to_and_takes_its_socket_along(tmp_path: Path, number: signal.Signals) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path / "state")}
     with subprocess.Popen(
@@ -177,11 +176,6 @@ def test_switches_connect_by_tls_and_beside_it_without(tmp_path: Path) -> None:
                 assert encrypted.recv(2)[1] == HELLO
         finally:
             process.kill()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from apps.cluster.etcd import Access, EtcdEngine, needs_tls, tls_context
+from apps.emulation.free_ports import free_port
 from certificates import Authority
 from controller.cluster.engine import (
     Committed,
@@ -48,8 +49,7 @@ def mute() -> Iterator[str]:
 @pytest.fixture
 def closed() -> str:
     """Where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from apps.emulation.free_ports import free_port
 from patience import wait_until
 
 HELLO, ECHO, FEATURES, MULTIPART, ROLE, SET_ASYNC, VENDOR = 0, 2, 5, 18, 24, 28, 4
@@ -76,8 +77,7 @@ def first_words(tmp_path: Path) -> Iterator[object]:
         def hear(policy: str) -> list[int]:
             path = tmp_path / "policy.yaml"
             path.write_text(f"version: 1\ndefault: allow\nmonitor: {{prometheus: {{port: 0}}}}\n{policy}")
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
+            port = free_port()
             command = [sys.executable, "-m", "apps.cli.main", "run", "--port", str(port), "multicast", "unicast"]
             state = str(tmp_path / "state")
             env = {**os.environ, "VSRT_CONFIG": str(path), "VSRT_STATE_DIR": state, "VSRT_SOCKET": f"{state}.sock"}

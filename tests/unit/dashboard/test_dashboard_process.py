@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import patience
 from apps.cli.main import main
 from apps.dashboard.child import Child
 from apps.dashboard.settings import ServerSettings
+from apps.emulation.free_ports import free_port
 
 ROOT = Path(__file__).parents[3]
 WAIT_S = 20.0
@@ -48,13 +48,6 @@ def ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_command_tells_its_address_and_ends_by_signal(controller: Any) -> None:
@@ -95,10 +88,10 @@ def test_bad_arguments_are_told(capsys: pytest.CaptureFixture[str], arguments: l
 
 
 @pytest.fixture
-def child(controller: Any, free_port: int) -> Iterator[tuple[Child, str]]:
-    child = Child(logging.getLogger("child"))
-    child.start(ServerSettings(str(controller.path), port=free_port))
-    url = f"http://127.0.0.1:{free_port}/"
+def child(controller: Any) -> Iterator[tuple[Child, str]]:
+    child, port = Child(logging.getLogger("child")), free_port()
+    child.start(ServerSettings(str(controller.path), port=port))
+    url = f"http://127.0.0.1:{port}/"
     wait_until(lambda: answers(url))
     yield child, url
     child.stop()
@@ -117,8 +110,9 @@ def test_a_child_that_ends_is_started_anew(child: tuple[Child, str], caplog: pyt
     assert "has ended (-9): it is started anew" in caplog.text
 
 
-def test_a_child_ends_with_its_parent_however_that_ends(controller: Any, free_port: int) -> None:
-    settings = f"ServerSettings({str(controller.path)!r}, port={free_port})"
+def test_a_child_ends_with_its_parent_however_that_ends(controller: Any) -> None:
+    port = free_port()
+    settings = f"ServerSettings({str(controller.path)!r}, port={port})"
     program = (
         "import logging, time; from apps.dashboard.child import Child; "
         "from apps.dashboard.settings import ServerSettings; "
@@ -127,7 +121,7 @@ def test_a_child_ends_with_its_parent_however_that_ends(controller: Any, free_po
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        wait_until(lambda: answers(f"http://127.0.0.1:{free_port}/"))
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/"))
         parent.kill()
     wait_until(lambda: ended(pid))
 
@@ -147,7 +141,7 @@ def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
     policy.write_text(f"version: 1\ndashboard: {section}\n")
     command = [sys.executable, "-m", "apps.cli.main", "run", "--config", str(policy), "--state-dir", str(tmp_path)]
     done = subprocess.run(
-        [*command, "--port", "6699", "dashboard"],
+        [*command, "--port", str(free_port()), "dashboard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -160,21 +154,19 @@ def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
 
 
 def test_a_running_controller_keeps_its_server_where_a_new_policy_has_one_that_cannot_start(
-    tmp_path: Path, free_port: int
+    tmp_path: Path,
 ) -> None:
+    port = free_port()
     token, policy, log = tmp_path / "token", tmp_path / "policy.yaml", tmp_path / "log"
     token.touch(mode=0o600)
     token.write_text("ann correct-horse-battery-staple\n")
-    section = f"port: {free_port}, token_file: {token}"
+    section = f"port: {port}, token_file: {token}"
     policy.write_text(f"version: 1\ndashboard: {{{section}}}\n")
     command = [sys.executable, "-m", "apps.cli.main", "run", "--config", str(policy), "--state-dir", str(tmp_path)]
-    with log.open("wb") as errors, socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        switches = str(probe.getsockname()[1])
-        probe.close()
-        process = subprocess.Popen([*command, "--port", switches, "dashboard"], cwd=ROOT, stderr=errors)
+    with log.open("wb") as errors:
+        process = subprocess.Popen([*command, "--port", str(free_port()), "dashboard"], cwd=ROOT, stderr=errors)
     try:
-        page = f"http://127.0.0.1:{free_port}/"
+        page = f"http://127.0.0.1:{port}/"
         wait_until(lambda: answers(page))
         for readings in (1, 2):
             tls = f"certificate: {token}, key: {tmp_path}/nowhere.pem"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controllers import free_port
 
 from apps.emulation.agents import REPOSITORY
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric.lone import LoneSwitch
 from apps.status_client import query
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from apps.emulation.free_ports import free_port
 
 pytest.importorskip("os_ken")
 
@@ -50,11 +51,6 @@ limits: {{groups_per_port: 65536, hosts_per_port: 65536, reports_per_second_per_
 multicast: {{querier: {{robustness: 2, query_interval_s: 4, response_interval_s: 2, last_member_interval_s: 1}}}}
 monitor: {{interval_s: 1, timeout_s: 0.5, prometheus: {{enabled: true, port: {port}}}}}
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class Running:

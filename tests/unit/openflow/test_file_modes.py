@@ -7,9 +7,9 @@ import stat
 from pathlib import Path, PurePath
 
 import pytest
-from controllers import free_port
 
 from apps.emulation.controller import ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.exporters.journal import SUFFIX
 from apps.simulated_fabric.lone import LoneSwitch
 from apps.status_client import query

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from control_plane import report_frames
-from controllers import OPEN_POLICY, free_port
+from controllers import OPEN_POLICY
 
 from apps.cli.main import main
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.simulated_fabric.lone import LoneSwitch
 from apps.simulated_fabric.messages import FLOW_MOD
 from apps.status_client import query

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controllers import free_port
 
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.registry import USUAL_APPS
 from apps.status_client import query
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from apps.emulation.free_ports import free_port
 from apps.exporters.history import read_history
 from apps.exporters.schema import ROLL_UPS
 from apps.replays import read_lines, replay
@@ -103,9 +104,7 @@ def cut(reply: bytes) -> bytes:
 def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, Path]]:
     if importlib.util.find_spec(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (tmp_path / "policy.yaml").write_text(POLICY)
     environment = {
         **os.environ,

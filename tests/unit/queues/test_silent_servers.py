@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from controllers import free_port
 
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.ovsdb_session import ANSWER_S
 from apps.status_client import query
 from patience import wait_until

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controllers import OPEN_POLICY, controller, free_port
+from controllers import OPEN_POLICY, controller
 
 from apps.cli.main import main
 from apps.emulation.controller import ControllerProcess
+from apps.emulation.free_ports import free_port
 from apps.status_client import query
 from apps.storm.player import StormPlayer
 from controller.storm.plan import StormOrder, StormShape, plan_storm
