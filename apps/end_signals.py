@@ -73,12 +73,23 @@ def raised_once(error: Callable[[], BaseException]) -> Iterator[None]:
         _leave(before, asked=asked)
 
 
-def has_come() -> bool:
-    """Tell whether one of the signals has come while this process waited for them by `EndSignals`."""
-    return bool(_come)
+def let_end() -> bool:
+    """Have the signals end this process at once from here on, unless one has come; return whether none has.
+
+    So one that comes before this process has become another program (`os.execv`) is not lost with its handler.
+    Threads other than the main one may not say what signals do, and only learn whether one has come.
+    """
+    try:
+        before = _handled(signal.SIG_DFL)
+    except ValueError:
+        return not _come
+    if _come:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return not _come
 
 
-def _handled(handler: Callable[[int, Any], None]) -> dict[signal.Signals, Any]:
+def _handled(handler: Callable[[int, Any], None] | signal.Handlers) -> dict[signal.Signals, Any]:
     before = {}
     for number in END_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from apps.end_signals import has_come
+from apps.end_signals import let_end
 
 
 def _system(name: str) -> Any:
@@ -27,8 +27,7 @@ system_threading = _system("threading")
 
 def become_anew() -> None:
     """Have this process run its command once more, from the beginning, unless it was asked to end meanwhile."""
-    if has_come():
-        return
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    if let_end():
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from apps import end_signals
-from apps.end_signals import END_SIGNALS, EndSignals, has_come, raised_once
+from apps.end_signals import END_SIGNALS, EndSignals, let_end, raised_once
 
 LONG_S = 30.0
 ASKED_FOR_GOOD = """
@@ -44,6 +44,22 @@ os.kill(os.getpid(), signal.SIGTERM)
 sys.exit(3)
 """
 
+BECOMES_ANOTHER = """
+import os, sys
+from apps import system
+from apps.end_signals import EndSignals
+
+execv = os.execv
+
+def asked_meanwhile(path, words):
+    os.kill(os.getpid(), {number})
+    execv(path, [path, "-c", "print('another')"])
+
+os.execv = asked_meanwhile
+with EndSignals():
+    system.become_anew()
+"""
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
@@ -68,10 +84,29 @@ def test_a_wait_ends_with_the_signal_that_comes_before_it_or_meanwhile(number: s
 
 def test_who_was_asked_to_end_knows_it_from_then_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(end_signals, "_come", [])
-    with EndSignals():
-        assert not has_come()
+    with EndSignals() as signals:
         os.kill(os.getpid(), signal.SIGTERM)
-    assert has_come()
+        assert signals.asked
+        before = [signal.getsignal(number) for number in END_SIGNALS]
+        assert not let_end()
+        assert [signal.getsignal(number) for number in END_SIGNALS] == before
+
+
+def test_a_thread_learns_whether_a_signal_has_come(monkeypatch: pytest.MonkeyPatch):
+    told: list[bool] = []
+    for come in ([], [signal.SIGTERM]):
+        monkeypatch.setattr(end_signals, "_come", come)
+        asking = threading.Thread(target=lambda: told.append(let_end()))
+        asking.start()
+        asking.join()
+    assert told == [True, False]
+
+
+@pytest.mark.parametrize("number", END_SIGNALS)
+def test_a_signal_that_comes_just_before_a_process_becomes_another_one_ends_it(number: signal.Signals):
+    program = BECOMES_ANOTHER.format(number=number)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=LONG_S)
+    assert (done.returncode, done.stdout) == (-number, b"")
 
 
 def test_a_wait_without_a_signal_is_as_long_as_it_is_said_to_be():
