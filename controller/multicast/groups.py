@@ -429,12 +429,13 @@ class GroupPlane:
 
         Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells. What
         a group `needs` is known of one that comes in: new senders' entries wait for the rest, however late a switch
-        is. They come `pause_s` after it. The `way` to the new entries follows from `changes` where it is None.
+        is. They come `pause_s` after it. The `way` to the new entries follows from `changes` where it is None; where
+        it is given nobody waits, and each stage is `pause_s` after the one before.
         """
         if group.held:
             self._end_if_empty(group)
             return []
-        is_anew = not changes
+        is_anew, is_unhurried = not changes, way is not None
         changes = self.islands.followed(group.key, changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         if group.is_out and group.is_nowhere():
@@ -469,7 +470,8 @@ class GroupPlane:
         self._end_if_empty(group)
         if stages := edits.stages():
             drain_s, is_patient = max(pause_s, edits.drain_s), needs is not None or group.arrives
-            effects += self._installer.change(stages, now, drain_s, urgency, is_patient=is_patient)
+            drains = range(1, len(stages)) if is_unhurried else ()
+            effects += self._installer.change(stages, now, drain_s, urgency, drains, is_patient=is_patient)
         return effects
 
     def move_aside(self, group: Group, now: float, *, shared: bool) -> list[Effect]:

@@ -15,12 +15,13 @@ from controller.multicast.table_limits import TableLimits
 from controller.overcommit.tables import GroupTables
 from controller.rules.compile_cover import cover_mac, is_covered
 from controller.rules.pipeline import FORWARD
+from controller.rules.plans import DRAIN_S
 from controller.wire.packets import RecordType
 from topology.generators import make
 
 from .conftest import GROUP, GROUP_V6
 from .overcommitted import counted, done
-from .test_covering import COVER, SILENT_S, group, inside, pass_time, scarce
+from .test_covering import COVER, SILENT_S, group, inside, pass_time, put_times, scarce
 from .test_multicast_in_flight import POLICY, Changes, Race
 
 __all__ = ["scarce"]
@@ -281,6 +282,21 @@ def until_apart(world, wanted, slow=None):
         if apart(world) == wanted:
             return
     raise AssertionError(apart(world))
+
+
+def test_a_channel_that_wakes_has_its_senders_entries_when_caches_of_switches_follow_the_rest(
+    make_world, scarce, monkeypatch
+):
+    world = joined(make_world("fattree", COVER), senders=SENDERS[:2])
+    until_apart(world, {SENDERS[1]})
+    monkeypatch.setattr(GroupTables, "short_ahead", lambda _self: {})
+    world.settle(3.0)
+    assert_served(world, senders=SENDERS[:2])
+    senders, others = put_times(world, monkeypatch)
+    until_apart(world, set())
+    world.settle(3.0)
+    assert others and min(senders) >= max(others) + DRAIN_S
+    assert_served(world, senders=SENDERS[:2])
 
 
 @pytest.mark.parametrize("what", ["sleeps", "wakes", "leaves"])

@@ -17,7 +17,8 @@ from controller.multicast.table_limits import TableLimits
 from controller.overcommit import covers
 from controller.overcommit.tables import GroupTables
 from controller.rules.compile_cover import cover_mac, cover_of, is_covered
-from controller.rules.pipeline import FORWARD, OPENFLOW_1_0
+from controller.rules.pipeline import FORWARD, OPENFLOW_1_0, SENDER_COOKIE_BIT
+from controller.rules.plans import DRAIN_S
 from controller.wire.addresses import format_ip, parse_ip
 from topology.generators import make
 from topology.graph import NodeKind
@@ -46,9 +47,9 @@ def covered(world):
     return {name for name, each in world.core.plane.groups.items() if is_covered(each.tree_version)}
 
 
-def filled(world, count, members=MEMBERS, sender=SENDER):
+def filled(world, count, members=MEMBERS, sender=SENDER, begin=0):
     """Have so many groups come in, and be silent then."""
-    for number in range(count):
+    for number in range(begin, begin + count):
         for name in members:
             world.join(name, group(number))
         world.send(sender, group(number))
@@ -164,7 +165,7 @@ def test_where_links_carry_nearly_what_they_may_the_oldest_group_goes_out_for_ot
     world = make_world("fattree", COVER)
     first = ("h1", "h6", "h9")
     filled(world, 1, first)
-    filled(world, 11, ("h1", "h6"))
+    filled(world, 10, ("h1", "h6"), begin=1)
     under = covered(world)
     assert group(0) in under and len(under) > 2
     assert counted(world, "covers-aged") == 0
@@ -238,6 +239,35 @@ def pass_time(world, slow):
     world.feed(DeadlineReached())
     while busy := [dpid for dpid, queue in world.queues.items() if queue and dpid != slow]:
         world.step(busy[0])
+
+
+def put_times(world, monkeypatch):
+    """Return lists that get the times at which entries are put from now on: by which senders send, and others."""
+    senders, others, step = [], [], world.step
+
+    def noting(dpid):
+        rule = getattr(world.queues[dpid][0][1], "rule", None)
+        if rule is not None:
+            (senders if rule.cookie & SENDER_COOKIE_BIT else others).append(world.now)
+        step(dpid)
+
+    monkeypatch.setattr(world, "step", noting)
+    return senders, others
+
+
+def test_a_group_that_wakes_has_its_senders_entries_when_caches_of_switches_follow_the_rest(
+    make_world, scarce, monkeypatch
+):
+    world = filled(make_world("fattree", COVER), 1)
+    until_covered(world, {group(0)})
+    monkeypatch.setattr(GroupTables, "short_ahead", lambda _self: {})
+    world.settle(3.0)
+    assert_served(world, group(0))
+    senders, others = put_times(world, monkeypatch)
+    until_covered(world, set())
+    world.settle(3.0)
+    assert others and min(senders) >= max(others) + DRAIN_S
+    assert_served(world, group(0))
 
 
 @pytest.mark.parametrize("room", ["ample", "little"])
